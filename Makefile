@@ -1,0 +1,53 @@
+# Each target sets up everything it needs. `make demo` and `make test` are the two commands to know.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+SHARED_DATA := $(wildcard ../shared/data)
+export ARMATURE_DATA ?= $(if $(SHARED_DATA),$(abspath $(SHARED_DATA)))
+
+.PHONY: demo test check bench acceptance docs clean system
+
+demo: $(STAMP)
+	$(BIN)/armature doctor --robot laas4 --link mock
+	$(BIN)/armature demo --robot laas4
+	$(BIN)/armature mock exec --robot laas4 -- $(BIN)/armature doctor --robot laas4 --link spi
+
+test: $(STAMP) check
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST_ARGS)
+
+check: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(STAMP)
+	$(BIN)/python -m tests.benchmarks
+
+# Long statistical runs, many seeds; `make test` holds a short version of each.
+acceptance: $(STAMP)
+	ARMATURE_ACCEPTANCE=1 $(BIN)/python -m pytest -m acceptance -o timeout=3600
+
+# The generated pages that are committed (a test fails when they are stale).
+docs: $(STAMP)
+	$(BIN)/armature frames document > firmware_protocol/PROTOCOL.md
+
+# The emulated SPI device is a small C library, built with the system's compiler on first use.
+system:
+	@command -v cc >/dev/null || command -v gcc >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev; \
+	  else \
+	    echo "No C compiler: install one (Debian: apt install gcc libc6-dev) for the emulated SPI device." >&2; \
+	  fi; }
+
+$(STAMP): pyproject.toml | system
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "armature needs Python 3.11 or newer; set PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --editable ".[all]" --group dev
+	@touch $@
+
+clean:
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

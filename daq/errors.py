@@ -1,0 +1,71 @@
+"""Every error that `daq` raises.
+
+```
+DaqError
+├── ConfigError (ValueError)       a robot file or an option is wrong; lists every problem
+└── TransportError (OSError)       a link failed; names the device and what to do
+    ├── DeviceMissingError         there is no such device node or port
+    ├── DevicePermissionError      it is there and we may not open it
+    ├── DeviceBusyError            another program drives this board
+    ├── DeviceIoError              a transfer failed
+    └── DeviceGoneError            the device vanished while we used it
+```
+
+A corrupt frame inside the loop is data, not an exception: `daq.board` counts it and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class DaqError(Exception):
+    """Base of everything that `daq` raises on purpose."""
+
+
+class ConfigError(DaqError, ValueError):
+    """A configuration cannot be used; carries every problem, not the first.
+
+    Attributes:
+        source: The file or option that is wrong.
+        problems: One line per mistake: path, value, what was expected.
+    """
+
+    def __init__(self, source: str, problems: Sequence[str]) -> None:
+        self.source = source
+        self.problems = tuple(problems)
+        count = len(self.problems)
+        headline = f"{source}: {count} problem{'s' if count != 1 else ''}"
+        super().__init__("\n".join([headline, *(f"  {problem}" for problem in self.problems)]))
+
+
+class TransportError(DaqError, OSError):
+    """A link failed.
+
+    Attributes:
+        device: The device node or port concerned.
+    """
+
+    def __init__(self, device: str, message: str) -> None:
+        self.device = device
+        super().__init__(f"{device}: {message}")
+
+
+class DeviceMissingError(TransportError):
+    """There is no such device node or port."""
+
+
+class DevicePermissionError(TransportError):
+    """The device is there, and this user may not open it."""
+
+
+class DeviceBusyError(TransportError):
+    """Another program holds the device."""
+
+
+class DeviceIoError(TransportError):
+    """The operating system reported an error for a transfer."""
+
+
+class DeviceGoneError(TransportError):
+    """The device vanished while it was open."""

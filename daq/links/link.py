@@ -1,0 +1,53 @@
+"""The seam between a board and whatever carries its bytes.
+
+A link is anything of this shape: SPI, a serial port, a mock, a trace around any of them.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from firmware_protocol.fields import Framing
+
+
+class Link(Protocol):
+    """Carries frames to one board and back."""
+
+    @property
+    def name(self) -> str:
+        """For messages: the device, or what stands in for it."""
+        ...
+
+    @property
+    def framing(self) -> Framing:
+        """How frames are wrapped on this link."""
+        ...
+
+    @property
+    def resynchronised(self) -> int:
+        """How often the link had to skip bytes that belonged to no reply."""
+        ...
+
+    def exchange(self, frame: bytes) -> bytes:
+        """Send one frame and return what came back for it.
+
+        Returns:
+            As many bytes as a frame has; fewer when the transfer was cut short; none when nobody
+            answered in time.
+
+        Raises:
+            OSError: The device failed; `daq.board` names the failure.
+        """
+        ...
+
+    def realign(self, missing: int) -> None:
+        """Bring both ends back to a frame's start after a transfer was cut short.
+
+        Args:
+            missing: How many bytes of the frame were not transferred.
+        """
+        ...
+
+    def close(self) -> None:
+        """Give the device back."""
+        ...

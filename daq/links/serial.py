@@ -1,0 +1,145 @@
+"""RS-485 through a serial port and the `pyserial` package: for the bench, from a laptop.
+
+The board answers each valid command with one reply. Whatever else is on the line (garbage, the end
+of a reply that came too late, half a frame) is skipped: a reply is taken only where header, length
+and checksum agree.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from daq.errors import DeviceBusyError, DeviceGoneError, DeviceIoError, TransportError
+from daq.links.failures import transport_error
+from firmware_protocol.codec import FrameCodec
+from firmware_protocol.fields import Framing
+from firmware_protocol.values import ReplyValues
+
+DEFAULT_REPLY_TIMEOUT_S = 0.02
+_BUFFER_FRAMES = 4
+
+
+class SerialLink:
+    """Exchanges frames with the board on one serial port.
+
+    Args:
+        device: The port, such as /dev/ttyUSB0.
+        baud: Bits per second; must be what the board is set to.
+        reply: Codec of the replies, to find them in the stream.
+        reply_timeout_s: How long to wait for a reply.
+        now_s: Monotonic clock, for the timeout.
+
+    Attributes:
+        name: The port.
+        framing: Frames with an RS-485 header.
+        resynchronised: How often bytes that belonged to no reply had to be skipped.
+
+    Raises:
+        TransportError: The port cannot be opened; the subclass says why.
+    """
+
+    framing = Framing.RS485
+
+    def __init__(
+        self,
+        device: str,
+        *,
+        baud: int,
+        reply: FrameCodec[ReplyValues],
+        reply_timeout_s: float = DEFAULT_REPLY_TIMEOUT_S,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.name = device
+        self.resynchronised = 0
+        self._reply = reply
+        self._timeout_s = reply_timeout_s
+        self._now_s = now_s
+        self._received = bytearray()
+        self._serial = _open(device, baud)
+
+    def exchange(self, frame: bytes) -> bytes:
+        """Send a frame and wait for the reply.
+
+        Returns:
+            The reply; when none was sound in time, what came instead, at most a frame of it.
+
+        Raises:
+            TransportError: The port failed or was unplugged.
+        """
+        # Whatever is still on the line answers an earlier command.
+        self._discard()
+        try:
+            self._serial.write(frame)
+            deadline = self._now_s() + self._timeout_s
+            while (found := self._take_reply()) is None:
+                remaining = deadline - self._now_s()
+                if remaining <= 0.0:
+                    break
+                self._serial.timeout = remaining
+                self._received += self._serial.read(1)
+                self._received += self._serial.read(self._serial.in_waiting)
+        except OSError as error:  # pyserial's SerialException is one
+            raise self._gone(error) from error
+        if found is not None:
+            return found
+        rest = bytes(self._received[: self._reply.size])
+        self._received.clear()
+        return rest
+
+    def realign(self, missing: int) -> None:
+        """Nothing is out of step on a serial line once its leftovers are gone."""
+        self._discard()
+
+    def close(self) -> None:
+        """Close the port."""
+        self._serial.close()
+
+    def _take_reply(self) -> bytes | None:
+        """The first sound reply among the bytes received, and all bytes up to its end removed."""
+        received, size = self._received, self._reply.size
+        start = received.find(self._reply.header)
+        while start >= 0 and start + size <= len(received):
+            candidate = bytes(received[start : start + size])
+            if self._reply.is_sound(candidate):
+                self.resynchronised += start > 0
+                del received[: start + size]
+                return candidate
+            start = received.find(self._reply.header, start + 1)
+        # A flood of garbage must not grow without bound.
+        excess = len(received) - _BUFFER_FRAMES * size
+        if excess > 0:
+            del received[:excess]
+        return None
+
+    def _discard(self) -> None:
+        try:
+            leftover = (
+                self._serial.read(self._serial.in_waiting) if self._serial.in_waiting else b""
+            )
+        except OSError as error:
+            raise self._gone(error) from error
+        self.resynchronised += bool(leftover or self._received)
+        self._received.clear()
+
+    def _gone(self, error: OSError) -> TransportError:
+        return DeviceGoneError(self.name, f"the port failed, was it unplugged? ({error})")
+
+
+def _open(device: str, baud: int) -> Any:
+    try:
+        import serial  # noqa: PLC0415 - a robot on SPI needs no pyserial
+    except ModuleNotFoundError as error:
+        raise TransportError(
+            device, "the pyserial package is missing: pip install 'armature[robot]'"
+        ) from error
+    try:
+        return serial.Serial(device, baudrate=baud, exclusive=True, write_timeout=0.1)
+    except ValueError as error:
+        raise DeviceIoError(device, f"cannot be set to {baud} baud: {error}") from error
+    except OSError as error:
+        # pyserial says so in words only when somebody else holds its lock.
+        if "lock" in str(error):
+            raise DeviceBusyError(device, "another program has it open") from error
+        raise transport_error(device, error) from error

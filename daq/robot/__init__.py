@@ -1,0 +1,45 @@
+"""The robot description: one TOML file, one frozen value, shared by everyone.
+
+One of the two contract packages that every other package may import. It needs only msgspec and
+knows nothing of links, boards or wires.
+"""
+
+from daq.robot.description import (
+    BoardPort,
+    Bus,
+    DhRow,
+    Drive,
+    Friction,
+    Inertia,
+    Joint,
+    JointLimits,
+    Link,
+    Motor,
+    Placement,
+    PublishedParameters,
+    Robot,
+    SpiPort,
+)
+from daq.robot.load import load_robot, robot_text, shipped_robots
+from daq.robot.parse import parse_robot
+
+__all__ = [
+    "BoardPort",
+    "Bus",
+    "DhRow",
+    "Drive",
+    "Friction",
+    "Inertia",
+    "Joint",
+    "JointLimits",
+    "Link",
+    "Motor",
+    "Placement",
+    "PublishedParameters",
+    "Robot",
+    "SpiPort",
+    "load_robot",
+    "parse_robot",
+    "robot_text",
+    "shipped_robots",
+]

@@ -1,0 +1,222 @@
+"""The robot description: frozen values, exactly as the robot file states them, in SI units.
+
+Nothing here reads files (`daq.robot.load`) or checks one value against another
+(`daq.robot.checks`); the ranges of single values stand beside their fields. Joint side and motor
+side are always told apart: `gear_reduction` is 1/k_g, motor turns per joint turn.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+Positive = Annotated[float, Meta(gt=0)]
+NotNegative = Annotated[float, Meta(ge=0)]
+Name = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z][A-Za-z0-9_]{0,39}\Z",
+        description="a name: a letter, then letters, digits or _, at most 40 in all",
+    ),
+]
+Vector3 = tuple[float, float, float]
+
+
+class Description(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of every table of the robot file: immutable, keys by name, unknown keys refused."""
+
+
+class Motor(Description, frozen=True, kw_only=True):
+    """A motor type, as its data sheet and the friction bench describe it (motor side)."""
+
+    pole_pairs: Annotated[int, Meta(ge=1, le=100)]
+    kv_rpm_per_v: Positive
+    current_max_a: Positive
+    torque_max_nm: Positive
+    torque_constant_published_nm_per_a: Positive | None = None
+    """As printed in the source, only to compare; calculations use `torque_constant_nm_per_a`."""
+    coil_resistance_ohm: Positive
+
+    @property
+    def torque_constant_nm_per_a(self) -> float:
+        """K_i = (3/2)(1/√3)(60/2π)/K_v (seed 003, equation 4.3)."""
+        return 1.5 / math.sqrt(3.0) * 60.0 / (2.0 * math.pi) / self.kv_rpm_per_v
+
+
+class SpiPort(Description, frozen=True, kw_only=True):
+    """How a board hangs on the SPI bus."""
+
+    device: Annotated[
+        str,
+        Meta(
+            pattern=r"^/dev/spidev[0-9]{1,3}\.[0-9]{1,3}\Z",
+            description='an SPI device such as "/dev/spidev0.0"',
+        ),
+    ]
+    mode: Annotated[int, Meta(ge=0, le=3)] = 0
+    speed_hz: Annotated[int, Meta(ge=10_000, le=125_000_000)] = 8_000_000
+
+    @property
+    def bus_and_chip_select(self) -> tuple[int, int]:
+        """The two numbers of /dev/spidev<bus>.<chip select>."""
+        bus, chip_select = self.device.removeprefix("/dev/spidev").split(".")
+        return int(bus), int(chip_select)
+
+
+class BoardPort(Description, frozen=True, kw_only=True):
+    """One motor board: which wire format it speaks and where it is connected."""
+
+    name: Name
+    profile: Name
+    spi: SpiPort
+    rs485_baud: Annotated[int, Meta(ge=9600, le=20_000_000)] = 12_500_000
+    command_timeout_ms: Annotated[int, Meta(ge=1, le=255)] = 10
+    """The board stops its motors after this long without a valid command. 0 (never) is refused."""
+
+
+class Friction(Description, frozen=True, kw_only=True):
+    """Friction of one drive (seed 003, equation 4.11).
+
+    `viscous_motor_nm_s_per_rad` is b_eq at the motor, `coulomb_joint_nm` is f at the load.
+    """
+
+    viscous_motor_nm_s_per_rad: NotNegative
+    coulomb_joint_nm: NotNegative
+
+
+class Drive(Description, frozen=True, kw_only=True):
+    """What moves a joint: a motor on one of the two outputs of a board, behind a gear."""
+
+    board: Name
+    output: Annotated[int, Meta(ge=1, le=2)]
+    """Motor 1 or 2 of the board."""
+    motor: Name
+    gear: Name
+    gear_reduction: Annotated[float, Meta(ge=1, le=10_000)]
+    """1/k_g: motor turns per joint turn."""
+    gear_efficiency: Annotated[float, Meta(gt=0, le=1)] = 1.0
+    direction: int = 1
+    """+1 when motor and joint turn the same way, -1 otherwise."""
+    joint_offset_rad: float = 0.0
+    """Joint angle at which the motor's encoder index is taken as zero."""
+    rotor_inertia_kg_m2: NotNegative
+    encoder_counts_per_turn: Annotated[int, Meta(ge=2, le=1 << 24)] = 4096
+    friction: Friction
+    """Measured on the friction bench (Table 4.3)."""
+    friction_cad: Friction | None = None
+    """The values that the CAD parameter vector carries (Table A.1), where published."""
+
+    @property
+    def gear_ratio(self) -> float:
+        """k_g: joint speed over motor speed."""
+        return 1.0 / self.gear_reduction
+
+
+class JointLimits(Description, frozen=True, kw_only=True):
+    """What this joint must never exceed (joint side; the current at the motor)."""
+
+    position_min_rad: float
+    position_max_rad: float
+    velocity_max_rad_s: Positive
+    torque_max_nm: Positive
+    current_max_a: Positive
+    winding_temperature_max_degc: Annotated[float, Meta(gt=0, le=200)] = 90.0
+
+
+class DhRow(Description, frozen=True, kw_only=True):
+    """One row of standard Denavit-Hartenberg parameters; θ = q + `theta_offset_rad`."""
+
+    a_m: float
+    d_m: float
+    alpha_rad: float
+    theta_offset_rad: float = 0.0
+
+
+class Placement(Description, frozen=True, kw_only=True):
+    """Pose of the joint frame in its parent link, as a URDF states it; the joint turns about z."""
+
+    xyz_m: Vector3
+    rpy_rad: Vector3
+
+
+class Inertia(Description, frozen=True, kw_only=True):
+    """Elements of an inertia matrix about the joint frame's origin (not the centre of mass)."""
+
+    xx: float
+    xy: float
+    yy: float
+    xz: float
+    yz: float
+    zz: float
+
+
+class Link(Description, frozen=True, kw_only=True):
+    """Rigid-body parameters of a link from CAD, in its joint frame."""
+
+    mass_kg: Positive
+    first_moment_kg_m: Vector3
+    """Mass times centre of mass."""
+    inertia_kg_m2: Inertia
+    capsule_radius_m: Positive = 0.04
+    """Radius of the collision capsule."""
+
+
+class Joint(Description, frozen=True, kw_only=True):
+    """One joint of the chain and the link it moves."""
+
+    name: Name
+    kind: Literal["axial", "radial"]
+    drive: Drive
+    limits: JointLimits
+    dh: DhRow | None = None
+    placement: Placement | None = None
+    link: Link | None = None
+    load_inertia_kg_m2: NotNegative | None = None
+    """For a joint on the bench, which carries no link: what its output shaft turns (joint side)."""
+
+
+class Bus(Description, frozen=True, kw_only=True):
+    """The supply of the boards."""
+
+    nominal_v: Positive
+    min_v: Positive
+    max_v: Positive
+
+
+class PublishedParameters(Description, frozen=True, kw_only=True):
+    """A published parameter vector, in the order of seed 003's Table A.1.
+
+    Per link m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz; then all fv, then all fs.
+    """
+
+    name: Name
+    source: str
+    values: tuple[float, ...]
+
+
+class Robot(Description, frozen=True, kw_only=True):
+    """A whole robot, as its file describes it."""
+
+    schema: Annotated[int, Meta(ge=1, le=1)]
+    """Version of the robot file's format."""
+    name: Name
+    description: str
+    gravity_m_s2: Vector3 = (0.0, 0.0, -9.81)
+    """In the base frame."""
+    bus: Bus
+    motors: dict[Name, Motor]
+    boards: tuple[BoardPort, ...]
+    joints: tuple[Joint, ...]
+    published_parameters: tuple[PublishedParameters, ...] = ()
+
+    def motor_of(self, joint: Joint) -> Motor:
+        """The motor type that drives a joint."""
+        return self.motors[joint.drive.motor]
+
+    def joints_on(self, board: BoardPort) -> tuple[Joint | None, Joint | None]:
+        """The joints on a board's outputs 1 and 2; None where nothing is connected."""
+        by_output = {j.drive.output: j for j in self.joints if j.drive.board == board.name}
+        return by_output.get(1), by_output.get(2)

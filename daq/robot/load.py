@@ -1,0 +1,84 @@
+"""Finds and reads robot files: those of the package by name, any other by its path."""
+
+from __future__ import annotations
+
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from daq.errors import ConfigError
+from daq.robot.description import Robot
+from daq.robot.parse import parse_robot
+from daq.robot.reading import show, suggest
+
+__all__ = ["load_robot", "parse_robot", "robot_text", "shipped_robots"]
+
+FILE_SIZE_MAX = 1_000_000
+SUFFIX = ".toml"
+
+
+def load_robot(name_or_path: str) -> Robot:
+    """Reads a robot.
+
+    Args:
+        name_or_path: A shipped robot's name such as "laas4", or the path of a .toml file.
+
+    Returns:
+        The robot.
+
+    Raises:
+        ConfigError: There is no such robot, its file cannot be read, or it has mistakes; lists all.
+    """
+    return parse_robot(robot_text(name_or_path), name_or_path)
+
+
+def robot_text(name_or_path: str) -> str:
+    """The text of a robot file, exactly as it stands; recordings store it.
+
+    Args:
+        name_or_path: A shipped robot's name such as "laas4", or the path of a .toml file.
+
+    Returns:
+        The text.
+
+    Raises:
+        ConfigError: There is no such robot, or its file cannot be read.
+    """
+    path = _find(name_or_path)
+    try:
+        with path.open("rb") as file:
+            data = file.read(FILE_SIZE_MAX + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ConfigError(name_or_path, [f"cannot be read: {reason}"]) from error
+    if len(data) > FILE_SIZE_MAX:
+        problem = f"more than {FILE_SIZE_MAX} bytes, expected a robot file of a few kilobytes"
+        raise ConfigError(name_or_path, [problem])
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        problem = f"not UTF-8: byte 0x{data[error.start]:02x} (at line {line})"
+        raise ConfigError(name_or_path, [problem]) from error
+
+
+def shipped_robots() -> tuple[str, ...]:
+    """The names of the robots that come with the package, sorted."""
+    return tuple(sorted(_shipped()))
+
+
+def _find(name_or_path: str) -> Traversable:
+    if "/" in name_or_path or name_or_path.endswith(SUFFIX):
+        return Path(name_or_path)
+    shipped = _shipped()
+    if name_or_path not in shipped:
+        meant = suggest(name_or_path, sorted(shipped))
+        hint = f"did you mean {meant}?" if meant else "or the path of a .toml file"
+        expected = f"expected one of {', '.join(sorted(shipped))} ({hint})"
+        raise ConfigError("robot", [f"{show(name_or_path)} is no shipped robot, {expected}"])
+    return shipped[name_or_path]
+
+
+def _shipped() -> dict[str, Traversable]:
+    files = resources.files("daq.robot").joinpath("robots").iterdir()
+    return {file.name.removesuffix(SUFFIX): file for file in files if file.name.endswith(SUFFIX)}

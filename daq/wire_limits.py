@@ -1,0 +1,81 @@
+"""Checks of a robot's limits against what its boards' wire formats carry.
+
+They live here and not in `daq.robot`, because the description must not know the wire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from daq.errors import ConfigError
+from daq.robot.description import BoardPort, Joint, Robot
+from firmware_protocol.errors import UnknownNameError
+from firmware_protocol.fields import Field
+from firmware_protocol.profiles import Profile, profile_named
+
+
+def board_profile(port: BoardPort, override: str | None = None) -> Profile:
+    """The profile of a board, or the one given in its place.
+
+    Raises:
+        ConfigError: There is no profile of that name.
+    """
+    try:
+        return profile_named(override or port.profile)
+    except UnknownNameError as error:
+        raise ConfigError(f"board {port.name}", [str(error)]) from error
+
+
+def wire_problems(
+    robot: Robot, *, profile: str | None = None, rate_hz: float = 1000.0
+) -> list[str]:
+    """What the wire could not carry, one line each with its place in the robot file.
+
+    Args:
+        robot: The description.
+        profile: Profile to check against in place of each board's own.
+        rate_hz: How often the boards will be asked.
+    """
+    problems: list[str] = []
+    for number, port in enumerate(robot.boards):
+        try:
+            chosen = board_profile(port, profile)
+        except ConfigError as error:
+            problems += [f"boards[{number}].profile: {text}" for text in error.problems]
+            continue
+        gap_s = chosen.behaviour.frame_gap_min_s
+        if rate_hz * gap_s > 1.0:
+            problems.append(
+                f"boards[{number}].profile: {chosen.name} needs {gap_s * 1e3:g} ms between frames, "
+                f"{rate_hz:g} Hz leaves {1e3 / rate_hz:g} ms"
+            )
+        for joint in filter(None, robot.joints_on(port)):
+            path = f"joints[{robot.joints.index(joint)}]"
+            problems += [f"{path}.{text}" for text in _joint_problems(joint, chosen)]
+    return problems
+
+
+def _joint_problems(joint: Joint, profile: Profile) -> Iterator[str]:
+    highest_a = _highest(_field(profile, "isat_a"))
+    board_a = profile.behaviour.current_max_a
+    for limit_a, whose in ((highest_a, "the wire carries"), (board_a, "the board drives")):
+        if limit_a is not None and joint.limits.current_max_a > limit_a:
+            yield (
+                f"limits.current_max_a: {joint.limits.current_max_a:g} A, "
+                f"{whose} at most {limit_a:g} A on profile {profile.name}"
+            )
+    motor_rad_s = joint.limits.velocity_max_rad_s * joint.drive.gear_reduction
+    highest_rad_s = _highest(_field(profile, "motor_velocity_rad_s"))
+    if motor_rad_s > highest_rad_s:
+        yield (
+            f"limits.velocity_max_rad_s: {motor_rad_s:g} rad/s at the motor, "
+            f"the wire carries at most {highest_rad_s:g} rad/s"
+        )
+
+
+def _field(profile: Profile, name: str) -> Field:
+    return next(field for field in profile.command.fields if field.name == name)
+
+
+def _highest(field: Field) -> float:
+    return field.raw_maximum * field.lsb

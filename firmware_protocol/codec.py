@@ -1,0 +1,367 @@
+"""Bytes to values and back, compiled from a frame's table.
+
+The same codec serves the host and the mock board. The ordinary path refuses what the wire cannot
+carry; `encode_saturating` is for the 1 kHz loop, which must send something and counts what it
+clamped. The hot paths run over flat tuples inside C functions (`map`, `struct`, `itemgetter`); a
+value that does not fit is looked for only after `struct` has refused it, so the checks cost nothing
+while all is well.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections import namedtuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from functools import cache, partial
+from itertools import chain, groupby
+from operator import attrgetter, itemgetter, mul, truediv
+from typing import Any, Generic, TypeVar, cast
+
+from firmware_protocol.crc import crc32_mpeg2, crc32_mpeg2_halves_swapped
+from firmware_protocol.errors import (
+    CrcError,
+    FieldRangeError,
+    FrameHeaderError,
+    FrameLengthError,
+    ProtocolVersionError,
+    UnknownNameError,
+)
+from firmware_protocol.fields import CRC_SIZE, Direction, Field, FrameLayout, Framing
+from firmware_protocol.profiles import VERSION_MASK, VERSION_SHIFT, Profile
+from firmware_protocol.values import CommandValues, FrameValues, ReplyValues
+
+ValuesT = TypeVar("ValuesT", bound=FrameValues)
+
+_REFUSALS = (struct.error, TypeError, ValueError, OverflowError)
+"""What the hot path raises for a value that is too large, not finite or no number."""
+
+
+class FrameCodec(Generic[ValuesT]):
+    """Encodes and decodes one frame of one profile on one kind of link.
+
+    Attributes:
+        layout: The table it was compiled from.
+        header: The bytes in front of every frame, none on SPI.
+        size: Bytes of a whole frame.
+        values_type: The named tuple of the frame's values, fields in table order.
+    """
+
+    def __init__(self, layout: FrameLayout, framing: Framing) -> None:
+        self.layout = layout
+        self.header = layout.header(framing)
+        self.size = len(self.header) + layout.size
+        self.values_type = _values_type(layout)
+        # `_make` without its Python frame; the table already says how many values there are.
+        self._new_values = partial(tuple.__new__, self.values_type)
+        self._crc = crc32_mpeg2_halves_swapped if layout.are_crc_halves_swapped else crc32_mpeg2
+        self._body_size = self.size - CRC_SIZE
+        self._struct = struct.Struct(
+            ">" + "".join(field.wire.struct_code * field.count for field in layout.fields)
+        )
+        self._flat_fields = [field for field in layout.fields for _ in range(field.count)]
+        self._lsb = tuple(field.lsb for field in self._flat_fields)
+        self._shifts = tuple(
+            (position, field.lsb, field.offset, field.absent_raw)
+            for position, field in enumerate(self._flat_fields)
+            if field.is_shifted
+        )
+        self._group = itemgetter(*_positions(layout.fields))
+        self._runs = _runs(layout.fields)
+        self._swapped = tuple(
+            position
+            for position, field in enumerate(self._flat_fields)
+            if field.is_motor_2_first and self._flat_fields[position - 1] is not field
+        )
+        self._version = layout.protocol_version
+
+    # --- values ---------------------------------------------------------------------------------
+
+    def make(self, **values: object) -> ValuesT:
+        """A frame's values; fields that are not named are zero.
+
+        Raises:
+            UnknownNameError: A name that this frame does not have.
+        """
+        blank = {
+            field.name: (0.0, 0.0) if field.is_per_motor else 0 for field in self.layout.fields
+        }
+        unknown = sorted(values.keys() - blank.keys())
+        if unknown:
+            raise UnknownNameError(
+                f"this profile's {self.layout.direction.value} has no {', '.join(unknown)}; "
+                f"it has {', '.join(blank)}"
+            )
+        return cast(ValuesT, self.values_type(**{**blank, **values}))
+
+    # --- encoding -------------------------------------------------------------------------------
+
+    def encode(self, values: ValuesT) -> bytes:
+        """The frame for some values, each rounded to the nearest step, ties to even.
+
+        Raises:
+            FieldRangeError: A value that the wire cannot carry, NaN and infinity among them.
+        """
+        try:
+            return self._sealed(self._struct.pack(*self._raws(values)))
+        except _REFUSALS:
+            pass  # at least one value is not as it should be: look at each
+        raws = [checked_raw(field, value) for field, value in self._by_field(values)]
+        return self._sealed(self._struct.pack(*raws))
+
+    def encode_saturating(self, values: ValuesT) -> tuple[bytes, int]:
+        """The frame for some values, clamped to what the wire carries, and how many were clamped.
+
+        Raises:
+            FieldRangeError: NaN or infinity, for which there is no nearest value.
+        """
+        try:
+            return self._sealed(self._struct.pack(*self._raws(values))), 0
+        except _REFUSALS:
+            pass
+        clamped: list[int] = []
+        count = 0
+        for field, value in self._by_field(values):
+            raw = _raw(field, value)
+            nearest = min(max(raw, field.raw_minimum), field.raw_maximum)
+            clamped.append(raw if raw == field.absent_raw else nearest)
+            count += clamped[-1] != raw
+        return self._sealed(self._struct.pack(*clamped)), count
+
+    def encode_raw(self, raws: Sequence[int]) -> bytes:
+        """The frame for the integers in wire order.
+
+        Raises:
+            FieldRangeError: An integer that its field cannot hold, or too few or many of them.
+        """
+        try:
+            return self._sealed(self._struct.pack(*raws))
+        except struct.error:
+            self._check_count(raws)
+            for field, raw in zip(self._flat_fields, raws, strict=True):
+                low, high = field.wire.minimum, field.wire.maximum
+                if not isinstance(raw, int) or not low <= raw <= high:
+                    raise FieldRangeError(
+                        field.raw_key, raw, f"the wire carries integers {low} to {high}"
+                    ) from None
+            raise
+
+    # --- decoding -------------------------------------------------------------------------------
+
+    def decode(self, frame: bytes) -> ValuesT:
+        """The values of a frame.
+
+        Raises:
+            ProtocolError: The frame cannot be trusted; the subclass says why.
+        """
+        raws = self.decode_raw(frame)
+        if not self._shifts:
+            return cast(ValuesT, self._new_values(self._group(tuple(map(mul, raws, self._lsb)))))
+        values = list(map(mul, raws, self._lsb))
+        for position, lsb, offset, absent_raw in self._shifts:
+            raw = raws[position]
+            values[position] = math.nan if raw == absent_raw else raw * lsb + offset
+        return cast(ValuesT, self._new_values(self._group(values)))
+
+    def decode_raw(self, frame: bytes) -> tuple[int, ...]:
+        """The integers of a frame, in wire order.
+
+        Raises:
+            ProtocolError: The frame cannot be trusted; the subclass says why.
+        """
+        if len(frame) != self.size:
+            raise FrameLengthError(length=len(frame), expected=self.size)
+        if self.header and not frame.startswith(self.header):
+            raise FrameHeaderError(header=frame[: len(self.header)], expected=self.header)
+        body = frame[: self._body_size]
+        crc = self._crc(body)
+        if not frame.endswith(crc):
+            raise CrcError(frame, received=frame[self._body_size :], computed=crc)
+        raws = self._struct.unpack_from(body, len(self.header))
+        if self._version is not None:
+            # The status is the first field of every reply.
+            version = raws[0] >> VERSION_SHIFT & VERSION_MASK
+            if version != self._version:
+                raise ProtocolVersionError(version=version, expected=self._version)
+        return raws
+
+    def is_sound(self, frame: bytes) -> bool:
+        """Whether length, header and checksum are right."""
+        if len(frame) != self.size or not frame.startswith(self.header):
+            return False
+        return frame.endswith(self._crc(frame[: self._body_size]))
+
+    # --- views by name, for people and files ----------------------------------------------------
+
+    def raw_by_key(self, raws: Sequence[int]) -> dict[str, int | list[int]]:
+        """The integers under their raw keys, motor 1 first; fields that share a key in one list."""
+        result: dict[str, int | list[int]] = {}
+        for field, value in zip(self.layout.fields, self._group(tuple(raws)), strict=True):
+            if not field.is_per_motor:
+                result[field.raw_key] = value
+            else:
+                result[field.raw_key] = [*cast(list[int], result.get(field.raw_key, [])), *value]
+        return result
+
+    def grouped_raws(self, raws: Sequence[int]) -> tuple[int | tuple[int, int], ...]:
+        """The integers field by field, motor 1 first."""
+        return cast(tuple[int | tuple[int, int], ...], self._group(tuple(raws)))
+
+    def raws_from_keys(self, by_key: Mapping[str, int | Sequence[int]]) -> list[int]:
+        """The integers in wire order, from `raw_by_key`'s form."""
+        taken: dict[str, int] = {}
+        values: list[Any] = []
+        for field in self.layout.fields:
+            given = by_key[field.raw_key]
+            if isinstance(given, int):
+                values.append(given)
+            else:
+                start = taken.get(field.raw_key, 0)
+                taken[field.raw_key] = start + field.count
+                values.append(tuple(given[start : start + field.count]))
+        return self._flatten(values)
+
+    # --- inside ---------------------------------------------------------------------------------
+
+    def _raws(self, values: Any) -> list[int]:
+        """Values to integers in wire order, whatever their size."""
+        raws: list[int] = []
+        for run, to_raws in self._runs:
+            raws += to_raws(values[run])
+        return self._in_wire_order(raws) if self._swapped else raws
+
+    def _flatten(self, values: Sequence[Any]) -> list[Any]:
+        """One entry per integer on the wire."""
+        flat: list[Any] = []
+        for field, value in zip(self.layout.fields, values, strict=True):
+            flat += value if field.is_per_motor else [value]
+        return self._in_wire_order(flat)
+
+    def _in_wire_order(self, flat: list[Any]) -> list[Any]:
+        self._check_count(flat)
+        for first in self._swapped:
+            flat[first], flat[first + 1] = flat[first + 1], flat[first]
+        return flat
+
+    def _check_count(self, flat: Sequence[Any]) -> None:
+        if len(flat) != len(self._flat_fields):
+            raise FieldRangeError(
+                self.layout.direction.value, flat, "fields of both motors take two values each"
+            )
+
+    def _by_field(self, values: Any) -> Iterator[tuple[Field, Any]]:
+        """Each value with its field, in wire order.
+
+        Raises:
+            FieldRangeError: A field of both motors without two values.
+        """
+        for field, value in zip(self.layout.fields, values, strict=True):
+            if field.is_per_motor and (not isinstance(value, Sized) or len(value) != field.count):
+                raise FieldRangeError(field.name, value, "it takes two values, motor 1 and motor 2")
+        return zip(self._flat_fields, self._flatten(values), strict=True)
+
+    def _sealed(self, fields: bytes) -> bytes:
+        body = self.header + fields
+        return body + self._crc(body)
+
+
+def checked_raw(field: Field, value: object) -> int:
+    """The integer for one value of a field.
+
+    Raises:
+        FieldRangeError: The wire cannot carry it, or it is no number.
+    """
+    raw = _raw(field, value)
+    if raw != field.absent_raw and not field.raw_minimum <= raw <= field.raw_maximum:
+        raise FieldRangeError(field.name, value, field.limits)
+    return raw
+
+
+def _raw(field: Field, value: Any) -> int:
+    try:
+        return field.raw_of(value)
+    except _REFUSALS:
+        raise FieldRangeError(field.name, value, field.limits) from None
+
+
+def _positions(fields: Iterable[Field]) -> list[int | slice]:
+    """Where each field's values stand in the flat wire order, motor 1 first."""
+    result: list[int | slice] = []
+    start = 0
+    for field in fields:
+        end = start + field.count
+        if not field.is_per_motor:
+            result.append(start)
+        elif field.is_motor_2_first:
+            result.append(slice(end - 1, start - 1 if start else None, -1))
+        else:
+            result.append(slice(start, end))
+        start = end
+    return result
+
+
+def _runs(fields: Sequence[Field]) -> list[tuple[slice, Callable[[Any], Iterable[int]]]]:
+    """Neighbouring fields that are converted alike: a slice of the values, and how."""
+    result: list[tuple[slice, Callable[[Any], Iterable[int]]]] = []
+    start = 0
+    for (is_integer, is_shifted, are_pairs), group in groupby(
+        fields, key=attrgetter("is_integer", "is_shifted", "is_per_motor")
+    ):
+        run = list(group)
+        flat = [field for field in run for _ in range(field.count)]
+        flatten: Callable[[Any], Any] = chain.from_iterable if are_pairs else tuple
+        if is_shifted:
+            to_raws = _shifting(flat, flatten)
+        elif is_integer:
+            to_raws = flatten
+        else:
+            to_raws = _scaling(flat, flatten)
+        result.append((slice(start, start + len(run)), to_raws))
+        start += len(run)
+    return result
+
+
+def _scaling(
+    flat: Sequence[Field], flatten: Callable[[Any], Any]
+) -> Callable[[Any], Iterable[int]]:
+    lsb = tuple(field.lsb for field in flat)
+    # `round` would look this method up anew for every value. What is no float (NumPy's float32)
+    # ends on the slow path, which gives the same.
+    return lambda part: map(float.__round__, map(truediv, flatten(part), lsb))
+
+
+def _shifting(
+    flat: Sequence[Field], flatten: Callable[[Any], Any]
+) -> Callable[[Any], Iterable[int]]:
+    return lambda part: [
+        field.raw_of(value) for field, value in zip(flat, flatten(part), strict=True)
+    ]
+
+
+def _values_type(layout: FrameLayout) -> Any:
+    # The fields come from the table, so their types cannot be written down: `values.py` states
+    # the ones that every profile has.
+    names = [field.name for field in layout.fields]
+    return namedtuple(f"{layout.direction.value.title()}Values", names)
+
+
+@cache
+def _codec(layout: FrameLayout, framing: Framing) -> FrameCodec[Any]:
+    return FrameCodec(layout, framing)
+
+
+def codec_for(
+    profile: Profile, direction: Direction, framing: Framing = Framing.SPI
+) -> FrameCodec[Any]:
+    """The codec of a profile's frame in a direction."""
+    return _codec(profile.layout(direction), framing)
+
+
+def command_codec(profile: Profile, framing: Framing = Framing.SPI) -> FrameCodec[CommandValues]:
+    """The codec of a profile's commands."""
+    return _codec(profile.command, framing)
+
+
+def reply_codec(profile: Profile, framing: Framing = Framing.SPI) -> FrameCodec[ReplyValues]:
+    """The codec of a profile's replies."""
+    return _codec(profile.reply, framing)

@@ -1,0 +1,151 @@
+"""What the mock's physics does and the identification does not model.
+
+Each effect is one number, zero when it is off. This module only states them; `actuator`,
+`transmission` and the plants make them happen, and the board applies the two that concern its
+measurements (`iq_noise_a`, `is_encoder_quantised`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+from typing import Final
+
+from hw_mocks.errors import MockConfigError
+
+STRIBECK_VELOCITY_RAD_S: Final = 0.05
+"""Joint speed at which the extra breakaway friction has fallen to 1/e."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Effects:
+    """Sizes of the effects; the fields' own defaults switch all of them off.
+
+    Raises:
+        MockConfigError: A value is not finite or lies outside its range.
+    """
+
+    iq_noise_a: float = 0.0
+    """Noise on the measured quadrature current (rms)."""
+    cogging_nm: float = 0.0
+    """Amplitude of the cogging torque at the motor."""
+    torque_ripple: float = 0.0
+    """Amplitude of the ripple, relative to the motor's torque."""
+    is_encoder_quantised: bool = False
+    """Whether the measured position comes in whole encoder counts."""
+    backlash_rad: float = 0.0
+    """Total gap of the gear, at the joint."""
+    torque_constant_drop: float = 0.0
+    """Relative loss of the torque constant at the motor's highest current."""
+    stribeck: float = 0.0
+    """Extra friction at standstill, relative to Coulomb friction."""
+    joint_resonance_hz: float = 0.0
+    """Elasticity, as the frequency of the rotor on the gear's spring while the link is held.
+
+    It states the stiffness independently of the posture; 0 is a rigid gear.
+    """
+
+    @property
+    def is_gear_rigid(self) -> bool:
+        """Whether rotor and joint always turn as one."""
+        return not (self.backlash_rad or self.joint_resonance_hz)
+
+    def __post_init__(self) -> None:
+        problems = [
+            f"{name} = {getattr(self, name):g}: must lie between 0 and {highest:g}"
+            for name, highest in _HIGHEST.items()
+            if not 0.0 <= getattr(self, name) <= highest
+        ]
+        if problems:
+            raise MockConfigError("mock effects", problems)
+
+
+_HIGHEST: Final[dict[str, float]] = {
+    "iq_noise_a": 5.0,
+    "cogging_nm": 0.1,
+    "torque_ripple": 0.5,
+    "backlash_rad": 0.2,
+    "torque_constant_drop": 0.9,
+    "stribeck": 3.0,
+    "joint_resonance_hz": 200.0,
+}
+
+_NONE: Final = Effects()
+_DEFAULT: Final = Effects(
+    iq_noise_a=0.020, cogging_nm=1e-3, torque_ripple=0.02, is_encoder_quantised=True
+)
+_TROUBLES: Final = dataclasses.replace(
+    _DEFAULT,
+    backlash_rad=math.radians(0.2),
+    torque_constant_drop=0.20,
+    stribeck=0.3,
+    joint_resonance_hz=30.0,
+)
+
+PRESETS: Final[dict[str, Effects]] = {
+    "none": _NONE,
+    "default": _DEFAULT,
+    "troubles": _TROUBLES,
+}
+
+
+def parse_effects(text: str) -> Effects:
+    """Read effects as a command line states them.
+
+    Args:
+        text: A preset (`none`, `default`, `troubles`), then changes to it, separated by commas:
+            `default,backlash_rad=0.003,cogging_nm=0`. Changes alone are changes to `default`.
+
+    Returns:
+        The effects asked for.
+
+    Raises:
+        MockConfigError: A name is unknown, a value unreadable or out of range.
+    """
+    first, *rest = (item.strip() for item in text.split(","))
+    problems: list[str] = []
+    if "=" in first:
+        preset, changes = _DEFAULT, [first, *rest]
+    else:
+        if first not in PRESETS:
+            problems.append(f"preset {first!r} is unknown{_suggest(first, PRESETS)}")
+        preset, changes = PRESETS.get(first, _DEFAULT), rest
+
+    values = dataclasses.asdict(preset)
+    for change in changes:
+        name, equals, value = (part.strip() for part in change.partition("="))
+        if name not in values:
+            problems.append(f"effect {name!r} is unknown{_suggest(name, values)}")
+        elif not equals:
+            problems.append(f"effect {name!r} has no value: write {name}=VALUE")
+        else:
+            read = _read_flag(value) if isinstance(values[name], bool) else _read_number(value)
+            if read is None:
+                kind = "true or false" if isinstance(values[name], bool) else "a number"
+                problems.append(f"{name} = {value!r}: must be {kind}")
+            else:
+                values[name] = read
+    try:
+        effects = Effects(**values)
+    except MockConfigError as error:
+        problems.extend(error.problems)
+    if problems:
+        raise MockConfigError(f"mock effects {text!r}", problems)
+    return effects
+
+
+def _read_number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _read_flag(text: str) -> bool | None:
+    return {"1": True, "true": True, "0": False, "false": False}.get(text.lower())
+
+
+def _suggest(name: str, known: dict[str, Effects] | dict[str, object]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(known)}"

@@ -1,0 +1,34 @@
+"""Every error that `hw_mocks` raises.
+
+```
+MockError
+├── MockConfigError (ValueError)      a mock was asked for something that cannot be simulated
+└── MockPhysicsError (ArithmeticError)   the simulated robot ran away from the simulation
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class MockError(Exception):
+    """Base of everything that `hw_mocks` raises on purpose."""
+
+
+class MockConfigError(MockError, ValueError):
+    """A mock cannot be set up as asked; carries every problem, not the first.
+
+    Attributes:
+        source: The option or robot that is wrong.
+        problems: One line per mistake: name, value, what was expected.
+    """
+
+    def __init__(self, source: str, problems: Sequence[str]) -> None:
+        self.source = source
+        self.problems = tuple(problems)
+        super().__init__("\n".join([f"{source}:", *(f"  {problem}" for problem in self.problems)]))
+
+
+class MockPhysicsError(MockError, ArithmeticError):
+    """The simulated robot moves faster than the simulation's steps can follow."""

@@ -1,0 +1,227 @@
+"""Faults on the wire and in the boards: seeded, scriptable, logged.
+
+A fault is written `KIND[:key=value,…]`: `flip:rate=0.01`, `stuck-low:at=2,for=0.5,board=1`. This
+module reads such texts and decides, exchange by exchange, which faults strike; `faulty_wire` and
+`serial_port` make them happen.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+import numpy as np
+
+from hw_mocks.errors import MockConfigError
+
+
+class FaultKind(Enum):
+    """What can go wrong."""
+
+    FLIP = "flip"
+    """One bit of the command or of the reply is inverted."""
+    DROP = "drop"
+    """The exchange never reaches the board; the line idles."""
+    REPEAT = "repeat"
+    """The host receives the previous reply once more."""
+    TRUNCATE = "truncate"
+    """The exchange ends early."""
+    DELAY = "delay"
+    """The board acts one exchange late (SPI); the reply comes late (serial)."""
+    STUCK_LOW = "stuck-low"
+    """Every byte to the host reads 0x00."""
+    STUCK_HIGH = "stuck-high"
+    """Every byte to the host reads 0xFF."""
+    STALE_INDEX = "stale-index"
+    """The board obeys, but echoes an old index."""
+    BROWN_OUT = "brown-out"
+    """The board loses its supply and reboots."""
+    BOARD_ERROR = "board-error"
+    """The board latches an error code (`code=7`)."""
+    VANISH = "vanish"
+    """The device node disappears (ENODEV)."""
+    IO_ERROR = "io-error"
+    """Transfers fail with EIO."""
+    UNPLUG = "unplug"
+    """The serial port is pulled."""
+
+
+_LASTING = {
+    FaultKind.STUCK_LOW: 0.1,
+    FaultKind.STUCK_HIGH: 0.1,
+    FaultKind.STALE_INDEX: 0.1,
+    FaultKind.BROWN_OUT: 0.05,
+    FaultKind.VANISH: math.inf,
+    FaultKind.IO_ERROR: 0.1,
+    FaultKind.UNPLUG: math.inf,
+}
+"""Faults that last, and for how many seconds unless `for` says otherwise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """One line of a fault script.
+
+    Attributes:
+        kind: What happens.
+        rate: Probability per exchange, for faults that strike at random.
+        at_s: When it strikes once, for the others.
+        for_s: How long it lasts.
+        board: Which board, by its number in the robot file from 0; None for all.
+        direction: For `flip`: "command", "reply", or None for either.
+        code: For `board-error`: the error code.
+    """
+
+    kind: FaultKind
+    rate: float = 0.0
+    at_s: float | None = None
+    for_s: float = 0.0
+    board: int | None = None
+    direction: str | None = None
+    code: int = 7
+
+
+class FaultEvent(NamedTuple):
+    """A fault that struck, for the log and for tests that compare it with what the host counted."""
+
+    time_ns: int
+    board: int
+    exchange: int
+    kind: FaultKind
+    detail: str
+
+
+class FaultScript:
+    """Decides which fault strikes which exchange.
+
+    Args:
+        faults: What may happen.
+        seed: Makes random faults repeatable.
+        apart: Exchanges of a board that stay free of random faults after each one, so that the
+            consequences of a fault can be told from the next one.
+
+    Attributes:
+        events: Every fault that struck, in order.
+    """
+
+    def __init__(self, faults: Sequence[Fault] = (), *, seed: int = 0, apart: int = 0) -> None:
+        self.events: list[FaultEvent] = []
+        self.generator = np.random.default_rng(seed)
+        self._random = [fault for fault in faults if fault.at_s is None]
+        self._timed = [fault for fault in faults if fault.at_s is not None]
+        self._started: set[tuple[int, int]] = set()
+        self._apart = apart
+        self._free_from: dict[int, int] = {}
+        self._exchanges: dict[int, int] = {}
+
+    def strike(self, board: int, now_ns: int) -> Fault | None:
+        """The random or one-off fault that hits this exchange of a board, if any."""
+        exchange = self._exchanges.get(board, -1) + 1
+        self._exchanges[board] = exchange
+        for number, fault in enumerate(self._timed):
+            if fault.kind not in _LASTING and self._is_due(number, fault, board, now_ns):
+                return fault
+        if exchange < self._free_from.get(board, 0):
+            return None
+        for fault in self._random:
+            if fault.board in (None, board) and self.generator.random() < fault.rate:
+                self._free_from[board] = exchange + 1 + self._apart
+                return fault
+        return None
+
+    def lasting(self, board: int, now_ns: int) -> list[Fault]:
+        """The lasting faults that hold a board now."""
+        return [
+            fault
+            for fault in self._timed
+            if fault.kind in _LASTING
+            and fault.board in (None, board)
+            and fault.at_s is not None
+            and fault.at_s * 1e9 <= now_ns < (fault.at_s + fault.for_s) * 1e9
+        ]
+
+    def log(self, board: int, now_ns: int, fault: Fault, detail: str) -> None:
+        """Note that a fault struck."""
+        exchange = self._exchanges.get(board, 0)
+        self.events.append(FaultEvent(now_ns, board, exchange, fault.kind, detail))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing will ever happen."""
+        return not self._random and not self._timed
+
+    def _is_due(self, number: int, fault: Fault, board: int, now_ns: int) -> bool:
+        if fault.board not in (None, board) or fault.at_s is None or now_ns < fault.at_s * 1e9:
+            return False
+        if (number, board) in self._started:
+            return False
+        self._started.add((number, board))
+        return True
+
+
+def parse_fault(text: str) -> Fault:
+    """Read a fault as a command line states it.
+
+    Args:
+        text: `KIND[:key=value,…]` with the keys rate, at (s), for (s), board, direction, code.
+
+    Raises:
+        MockConfigError: Something in it cannot be understood; every problem is listed.
+    """
+    name, _, rest = text.partition(":")
+    kinds = {kind.value: kind for kind in FaultKind}
+    if name not in kinds:
+        close = difflib.get_close_matches(name, kinds, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(kinds)}"
+        raise MockConfigError(f"fault {text!r}", [f"kind {name!r} is unknown{hint}"])
+    kind = kinds[name]
+    problems: list[str] = []
+    values: dict[str, float] = {}
+    direction = None
+    for item in filter(None, rest.split(",")):
+        key, equals, value = (part.strip() for part in item.partition("="))
+        if not equals:
+            problems.append(f"{key!r} has no value: write {key}=VALUE")
+        elif key == "direction":
+            direction = value
+            if kind is not FaultKind.FLIP or value not in ("command", "reply"):
+                problems.append(f"direction={value}: only for flip, command or reply")
+        elif key not in _KEYS:
+            problems.append(f"key {key!r} is unknown; known: {', '.join([*_KEYS, 'direction'])}")
+        else:
+            try:
+                values[key] = float(value)
+            except ValueError:
+                problems.append(f"{key}={value}: must be a number")
+                continue
+            low, high = _KEYS[key]
+            if not low <= values[key] <= high:
+                problems.append(f"{key}={value}: must lie between {low:g} and {high:g}")
+    if kind in _LASTING and "at" not in values:
+        problems.append(f"{name} lasts: say when it starts, {name}:at=SECONDS")
+    if ("rate" in values) == ("at" in values) and not problems:
+        problems.append("give either rate=PROBABILITY or at=SECONDS")
+    if problems:
+        raise MockConfigError(f"fault {text!r}", problems)
+    return Fault(
+        kind=kind,
+        rate=values.get("rate", 0.0),
+        at_s=values.get("at"),
+        for_s=values.get("for", _LASTING.get(kind, 0.0)),
+        board=int(values["board"]) if "board" in values else None,
+        direction=direction,
+        code=int(values.get("code", 7)),
+    )
+
+
+_KEYS = {
+    "rate": (0.0, 1.0),
+    "at": (0.0, 1e6),
+    "for": (0.0, 1e6),
+    "board": (0, 63),
+    "code": (1, 15),
+}

@@ -1,0 +1,94 @@
+"""SPI windows between a host and a mock board, with the faults of a script.
+
+Whoever carries the bytes (an in-process link, the emulated device) asks here; without faults the
+window goes straight to the board.
+"""
+
+from __future__ import annotations
+
+import errno
+
+from hw_mocks.board import MockBoard
+from hw_mocks.faults import Fault, FaultKind, FaultScript
+
+
+class FaultyWire:
+    """The SPI side of one board.
+
+    Args:
+        board: Who answers.
+        number: The board's number in the robot file.
+        script: What goes wrong.
+    """
+
+    def __init__(self, board: MockBoard, number: int, script: FaultScript) -> None:
+        self.board = board
+        self.number = number
+        self._script = script
+        self._last_reply = b""
+
+    def transfer(self, sent: bytes, now_ns: int) -> bytes | int:
+        """One chip-select window; an int is the errno that the driver fails with."""
+        if self._script.is_empty:
+            return self.board.transfer(sent)
+        held = hold_board(self.board, self._script, self.number, now_ns)
+        if FaultKind.VANISH in held:
+            return errno.ENODEV
+        if FaultKind.IO_ERROR in held:
+            return errno.EIO
+        fault = self._script.strike(self.number, now_ns)
+        received = self._struck(fault, sent, now_ns) if fault else self.board.transfer(sent)
+        if FaultKind.STUCK_LOW in held:
+            received = bytes(len(sent))
+        if FaultKind.STUCK_HIGH in held:
+            received = b"\xff" * len(sent)
+        self._last_reply = received
+        return received
+
+    def _struck(self, fault: Fault, sent: bytes, now_ns: int) -> bytes:
+        board, detail = self.board, ""
+        if fault.kind is FaultKind.FLIP:
+            bit = int(self._script.generator.integers(8 * len(sent)))
+            direction = fault.direction or self._script.generator.choice(["command", "reply"])
+            detail = f"{direction} bit {bit}"
+            if direction == "command":
+                received = board.transfer(flip_bit(sent, bit))
+            else:
+                received = flip_bit(board.transfer(sent), bit)
+        elif fault.kind is FaultKind.DROP:
+            received = bytes(len(sent))
+        elif fault.kind is FaultKind.REPEAT:
+            fresh = board.transfer(sent)
+            received = self._last_reply or fresh
+        elif fault.kind is FaultKind.TRUNCATE:
+            # The boards' SPI works in 16-bit words.
+            words = int(self._script.generator.integers(1, max(2, len(sent) // 2)))
+            detail = f"{2 * words} of {len(sent)} bytes"
+            received = board.transfer(sent[: 2 * words])
+        elif fault.kind is FaultKind.DELAY:
+            board.hold_commands(2)
+            received = board.transfer(sent)
+        else:
+            board.latch(fault.code)
+            detail = f"code {fault.code}"
+            received = board.transfer(sent)
+        self._script.log(self.number, now_ns, fault, detail)
+        return received
+
+
+def hold_board(board: MockBoard, script: FaultScript, number: int, now_ns: int) -> set[FaultKind]:
+    """Apply the lasting faults that concern the board itself; returns all that last now."""
+    kinds = {fault.kind for fault in script.lasting(number, now_ns)}
+    board.is_index_frozen = FaultKind.STALE_INDEX in kinds
+    if FaultKind.BROWN_OUT in kinds and board.is_powered:
+        board.power_off()
+    elif FaultKind.BROWN_OUT not in kinds and not board.is_powered:
+        board.power_on()
+    return kinds
+
+
+def flip_bit(data: bytes, bit: int) -> bytes:
+    """The bytes with one bit inverted, counted from the most significant bit of the first."""
+    changed = bytearray(data)
+    changed[bit // 8] ^= 0x80 >> bit % 8
+    return bytes(changed)

@@ -1,0 +1,171 @@
+"""A whole mock robot: every board of the robot file on one piece of physics, in step.
+
+Each motor's law, the physics and the boards' clocks advance together in steps of 250 µs. Who calls
+`advance_to` decides what time is: a virtual clock in a test, the monotonic clock in `realtime`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from daq.robot.description import BoardPort, Joint, Robot
+from firmware_protocol.errors import UnknownNameError
+from firmware_protocol.profiles import Profile, profile_named
+from hw_mocks.actuator import Actuator, make_actuators
+from hw_mocks.board import MockBoard
+from hw_mocks.effects import PRESETS, Effects
+from hw_mocks.errors import MockConfigError
+from hw_mocks.motor_output import Connection, MotorOutput
+from hw_mocks.plant import make_plant
+from hw_mocks.truth import Truth, draw_truth
+
+STEP_NS = 250_000
+_STEP_S = STEP_NS * 1e-9
+
+
+class MockRobot:
+    """Mock boards and what their motors turn.
+
+    Args:
+        robot: The description; its CAD values are where the truth is drawn around.
+        profile: Firmware to pretend on every board; by default each board's own.
+        seed: Everything random follows from it.
+        effects: What the identification does not model.
+        spread: How far the truth is from CAD.
+        calibration_s: How long the boards calibrate.
+        posture_rad: Joint angles to start from; by default the arm hangs.
+
+    Attributes:
+        truth: The true parameters. For whoever judges a result; recordings must not describe the
+            robot with it.
+        boards: In the robot file's order.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        *,
+        profile: str | None = None,
+        seed: int = 0,
+        effects: Effects = PRESETS["default"],
+        spread: float = 0.25,
+        calibration_s: float = 3.0,
+        posture_rad: tuple[float, ...] | None = None,
+    ) -> None:
+        self.robot = robot
+        self.truth: Truth = draw_truth(robot, seed=seed, spread=spread)
+        self.plant = make_plant(robot, self.truth, effects, step_s=_STEP_S, posture_rad=posture_rad)
+        self._now_ns = 0
+        # Streams of their own, so that switching one effect off leaves the others as they were.
+        phases, indices, *per_board = np.random.SeedSequence(seed).spawn(2 + len(robot.boards))
+        actuators = make_actuators(robot, effects, np.random.default_rng(phases), step_s=_STEP_S)
+        index_angles = np.random.default_rng(indices).uniform(0.0, math.tau, len(robot.joints))
+        self.boards: tuple[MockBoard, ...] = tuple(
+            self._make_board(
+                port,
+                _profile(profile or port.profile, port),
+                actuators=actuators,
+                index_angles_rad=index_angles.tolist(),
+                effects=effects,
+                generator=np.random.default_rng(stream),
+                calibration_s=calibration_s,
+            )
+            for port, stream in zip(robot.boards, per_board, strict=True)
+        )
+        self._driven = [
+            (output.connection.joint_index, output)
+            for board in self.boards
+            for output in board.outputs
+            if output.connection is not None
+        ]
+        self._unconnected = [
+            output for board in self.boards for output in board.outputs if output.connection is None
+        ]
+        self._torque_nm = [0.0] * len(robot.joints)
+        for joint_index, output in self._driven:
+            output.place(self.plant.motor_position_rad[joint_index])
+
+    @property
+    def now_ns(self) -> int:
+        """How far the simulation has come."""
+        return self._now_ns
+
+    def board_on(self, device: str) -> MockBoard:
+        """The board on an SPI device of the robot file."""
+        for port, board in zip(self.robot.boards, self.boards, strict=True):
+            if port.spi.device == device:
+                return board
+        raise KeyError(device)
+
+    def advance_to(self, time_ns: int) -> None:
+        """Simulate up to a moment, in whole steps."""
+        while self._now_ns + STEP_NS <= time_ns:
+            self.step()
+
+    def step(self) -> None:
+        """Simulate one step."""
+        torque_nm = self._torque_nm
+        for joint_index, output in self._driven:
+            torque_nm[joint_index] = output.drive_torque_nm()
+        for output in self._unconnected:
+            output.drive_torque_nm()
+        plant = self.plant
+        plant.step(torque_nm)
+        for joint_index, output in self._driven:
+            output.sense(
+                plant.motor_position_rad[joint_index], plant.motor_velocity_rad_s[joint_index]
+            )
+        self._now_ns += STEP_NS
+        for board in self.boards:
+            board.tick(self._now_ns)
+
+    def _make_board(
+        self,
+        port: BoardPort,
+        profile: Profile,
+        *,
+        actuators: list[Actuator],
+        index_angles_rad: list[float],
+        effects: Effects,
+        generator: np.random.Generator,
+        calibration_s: float,
+    ) -> MockBoard:
+        def output(joint: Joint | None) -> MotorOutput:
+            connection = None
+            if joint is not None:
+                number = self.robot.joints.index(joint)
+                connection = Connection(
+                    joint_index=number,
+                    motor=self.robot.motor_of(joint),
+                    drive=joint.drive,
+                    actuator=actuators[number],
+                    index_angle_rad=index_angles_rad[number],
+                )
+            return MotorOutput(
+                connection,
+                profile.behaviour,
+                effects,
+                generator,
+                step_s=_STEP_S,
+                calibration_s=calibration_s,
+                bus_nominal_v=self.robot.bus.nominal_v,
+            )
+
+        first, second = self.robot.joints_on(port)
+        return MockBoard(
+            port.name,
+            profile,
+            (output(first), output(second)),
+            bus_nominal_v=self.robot.bus.nominal_v,
+            step_ns=STEP_NS,
+            generator=generator,
+        )
+
+
+def _profile(name: str, port: BoardPort) -> Profile:
+    try:
+        return profile_named(name)
+    except UnknownNameError as error:
+        raise MockConfigError(f"board {port.name}", [str(error)]) from error

@@ -1,0 +1,52 @@
+"""Keeps a mock robot in step with the monotonic clock, between the requests of other programs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from hw_mocks.mock_robot import STEP_NS, MockRobot
+
+_LAG_MAX_NS = 20_000_000
+_NAP_S = 1e-3
+
+
+class RealTime:
+    """Runs a mock robot in real time.
+
+    The simulation is advanced step by step, and whoever waits for an answer is served between any
+    two steps. When the machine was busy elsewhere for longer than 20 ms, simulated time stands
+    still for the rest, rather than rushing through it.
+
+    Args:
+        robot: The robot to simulate.
+        serve: Answers what is pending; waits at most the given seconds when nothing is.
+        now_ns: Monotonic clock.
+    """
+
+    def __init__(
+        self,
+        robot: MockRobot,
+        serve: Callable[[float], object],
+        *,
+        now_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self._robot = robot
+        self._serve = serve
+        self._now_ns = now_ns
+        self._started_ns = now_ns() - robot.now_ns
+
+    def run(self, is_over: Callable[[], bool]) -> None:
+        """Simulate and serve until told to end; asked about once a millisecond."""
+        while not is_over():
+            self._serve(_NAP_S)
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        lag_ns = self._now_ns() - self._started_ns - self._robot.now_ns
+        if lag_ns > _LAG_MAX_NS:
+            self._started_ns += lag_ns - _LAG_MAX_NS
+            lag_ns = _LAG_MAX_NS
+        for _ in range(lag_ns // STEP_NS):
+            self._robot.step()
+            self._serve(0.0)

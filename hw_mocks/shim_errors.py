@@ -1,0 +1,51 @@
+"""What can go wrong when SPI devices are emulated.
+
+```
+MockError
+├── CompilerMissingError               no C compiler to build the preload library with
+├── ShimBuildError                     the compiler refused the preload library
+└── EmulatedDeviceError (ValueError)   a directory or device name the emulation cannot use
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hw_mocks.errors import MockError
+
+
+class CompilerMissingError(MockError):
+    """No C compiler was found.
+
+    Attributes:
+        tried: The commands that were looked for on the PATH.
+    """
+
+    def __init__(self, tried: Sequence[str]) -> None:
+        self.tried = tuple(tried)
+        super().__init__(
+            f"emulating /dev/spidev needs a C compiler; none of {', '.join(self.tried)} is on the "
+            "PATH. Install one: apt install gcc libc6-dev"
+        )
+
+
+class ShimBuildError(MockError):
+    """The compiler failed.
+
+    Attributes:
+        command: The command that was run.
+        stderr: What the compiler said.
+    """
+
+    def __init__(self, command: Sequence[str], stderr: str) -> None:
+        self.command = tuple(command)
+        self.stderr = stderr
+        super().__init__(
+            f"building the spidev shim failed: {' '.join(self.command)}\n{stderr.rstrip()}\n"
+            "If headers are missing: apt install libc6-dev linux-libc-dev"
+        )
+
+
+class EmulatedDeviceError(MockError, ValueError):
+    """A directory or a device name cannot be used for emulated devices."""

@@ -1,0 +1,71 @@
+"""The boards of a mock robot behind emulated SPI devices, in real time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from hw_mocks.faults import FaultKind, FaultScript
+from hw_mocks.faulty_wire import FaultyWire
+from hw_mocks.mock_robot import MockRobot
+from hw_mocks.realtime import RealTime
+from hw_mocks.spidev_server import SpidevServer, SpiTransfer
+
+_SPI_MODE_BITS = 0b11
+_CLOCK_MAX_HZ = 20_000_000
+
+
+class SpiBoards:
+    """Serves every board of a mock robot on its SPI device.
+
+    Args:
+        robot: The robot to simulate.
+        script: What goes wrong.
+        directory: Private directory for the devices' sockets.
+    """
+
+    def __init__(self, robot: MockRobot, script: FaultScript, directory: Path) -> None:
+        self._robot = robot
+        self._script = script
+        self._wires = {
+            port.spi.device: FaultyWire(board, number, script)
+            for number, (port, board) in enumerate(
+                zip(robot.robot.boards, robot.boards, strict=True)
+            )
+        }
+        self._server = SpidevServer(directory, list(self._wires), self._answer)
+
+    def run(self, is_over: Callable[[], bool]) -> None:
+        """Serve until told to end, then remove the devices."""
+        with self._server:
+            RealTime(self._robot, self._serve).run(is_over)
+
+    def _serve(self, timeout_s: float) -> None:
+        self._server.poll(timeout_s)
+        if not self._script.is_empty:
+            self._show_and_hide()
+
+    def _show_and_hide(self) -> None:
+        for device, wire in self._wires.items():
+            lasting = self._script.lasting(wire.number, self._robot.now_ns)
+            if any(fault.kind is FaultKind.VANISH for fault in lasting):
+                self._server.remove(device)
+            else:
+                self._server.restore(device)
+
+    def _answer(self, transfer: SpiTransfer) -> bytes | int:
+        wire = self._wires[transfer.device]
+        is_understood = (
+            transfer.mode & _SPI_MODE_BITS == 0
+            and transfer.bits_per_word == 8
+            and 0 < transfer.speed_hz <= _CLOCK_MAX_HZ
+        )
+        if is_understood:
+            return wire.transfer(transfer.tx, self._robot.now_ns)
+        # Sampled on the wrong edge or too fast: both ends see every bit one place late.
+        received = wire.transfer(_late_by_one_bit(transfer.tx), self._robot.now_ns)
+        return received if isinstance(received, int) else _late_by_one_bit(received)
+
+
+def _late_by_one_bit(data: bytes) -> bytes:
+    return (int.from_bytes(data, "big") >> 1).to_bytes(len(data), "big")

@@ -1,0 +1,358 @@
+"""The board's end of the emulated /dev/spidev devices.
+
+Each device is a SOCK_SEQPACKET socket in a private directory; programs that preload the library of
+`spidev_shim` connect to it. Every chip-select window arrives as one packet and is answered at once
+by a callback. Word size, mode and speed are kept here, per device, as the kernel keeps them.
+
+The server runs in the thread that calls `poll` and knows nothing of frames, CRCs or motors.
+Peers are not trusted: whatever they send is bounded and checked.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import select
+import socket
+import stat
+import struct
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Final, NamedTuple, Self
+
+from hw_mocks.shim_errors import EmulatedDeviceError
+
+# The packets, as spidev_shim.c states them: change _VERSION with either.
+_VERSION: Final = 1
+_MAGIC: Final = b"SPI"
+# magic, version, operation, setting, bits per word, sequence, value; then what is clocked out
+_REQUEST: Final = struct.Struct("=3sBBBBxII")
+# magic, version, sequence, errno, value; then what was clocked in
+_REPLY: Final = struct.Struct("=3sBIII")
+_TRANSFER, _GET, _SET = range(3)
+_MODE, _BITS_PER_WORD, _SPEED_HZ = range(3)
+_MAX_PACKET_BYTES: Final = _REQUEST.size + 8192  # 4096 out, then 4096 in: spidev's limits
+
+_SPIN_S: Final = 30e-6
+_MAX_CONNECTIONS: Final = 256
+_MAX_SOCKET_PATH_BYTES: Final = 107
+_DEVICE_NAME: Final = re.compile(r"/dev/(spidev(?:0|[1-9]\d{0,2})\.(?:0|[1-9]\d{0,2}))")
+
+_MODE_MASK: Final = (1 << 17) - 1  # SPI_MODE_USER_MASK
+_MAX_BITS_PER_WORD: Final = 32
+_DEFAULT_BITS_PER_WORD: Final = 8
+_DEFAULT_SPEED_HZ: Final = 125_000_000  # spi-max-frequency of a Raspberry Pi's spidev nodes
+
+
+class SpiTransfer(NamedTuple):
+    """What a board sees of one chip-select window.
+
+    Attributes:
+        device: The node, for example `/dev/spidev0.0`.
+        tx: The bytes clocked out to the board.
+        mode: The SPI mode bits of `linux/spi/spi.h`.
+        bits_per_word: The word size.
+        speed_hz: The clock the program asked for.
+    """
+
+    device: str
+    tx: bytes
+    mode: int
+    bits_per_word: int
+    speed_hz: int
+
+
+@dataclass(slots=True, eq=False)
+class _Device:
+    name: str
+    path: str
+    listener: socket.socket | None = None
+    connections: set[socket.socket] = field(default_factory=set)
+    mode: int = 0
+    bits_per_word: int = _DEFAULT_BITS_PER_WORD
+    speed_hz: int = _DEFAULT_SPEED_HZ
+
+
+class SpidevServer:
+    """Serves emulated SPI devices from the thread that calls `poll`.
+
+    Args:
+        directory: Where the sockets go; made if missing, and private (mode 0700, the caller's own).
+        devices: The nodes to emulate, for example `/dev/spidev0.0`.
+        answer: Called once per chip-select window. Returns the bytes the board clocks back (fewer
+            than it was sent: the transfer is cut short there), or an errno with which it fails.
+
+    Raises:
+        EmulatedDeviceError: The directory is not private, its path is too long for a socket,
+            another server runs in it, or a name is not that of an SPI device.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        devices: Sequence[str],
+        answer: Callable[[SpiTransfer], bytes | int],
+    ) -> None:
+        self._answer = answer
+        self._spin_until_s = 0.0
+        self._listening: dict[int, _Device] = {}
+        self._connected: dict[int, tuple[socket.socket, _Device]] = {}
+        self._devices = {
+            name: _Device(name, _socket_path(directory.resolve(), name)) for name in devices
+        }
+        _check_private(directory)
+        self._epoll = select.epoll()
+        try:
+            for name in self._devices:
+                self.restore(name)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def poll(self, timeout_s: float) -> int:
+        """Wait for programs and answer everything they ask.
+
+        Args:
+            timeout_s: How long to wait at most; 0 only looks. Any activity ends the wait, also a
+                program that opens a device.
+
+        Returns:
+            How many transfers were answered.
+
+        Raises:
+            ValueError: The callback returned more bytes than it was sent, or no valid errno.
+        """
+        transfers = 0
+        for descriptor, _ in self._wait(timeout_s):
+            if descriptor in self._connected:
+                transfers += self._serve(*self._connected[descriptor])
+            elif descriptor in self._listening:
+                self._accept(self._listening[descriptor])
+        if transfers:
+            self._spin_until_s = time.monotonic() + _SPIN_S
+        return transfers
+
+    def remove(self, device: str) -> None:
+        """Take a device away, as if its driver were unbound. Does nothing if it is gone already.
+
+        Args:
+            device: The node. Opening it now gives ENOENT, transfers of who has it open ENODEV.
+
+        Raises:
+            EmulatedDeviceError: The server was not made with this device.
+        """
+        gone = self._find(device)
+        if gone.listener is not None:
+            Path(gone.path).unlink(missing_ok=True)
+            del self._listening[gone.listener.fileno()]
+            gone.listener.close()
+            gone.listener = None
+        for connection in tuple(gone.connections):
+            self._disconnect(connection, gone)
+
+    def restore(self, device: str) -> None:
+        """Bring a device back with fresh settings. Does nothing if it is there.
+
+        Args:
+            device: The node.
+
+        Raises:
+            EmulatedDeviceError: The server was not made with this device, or another server has it.
+        """
+        back = self._find(device)
+        if back.listener is not None:
+            return
+        listener = _listen(back.path)
+        back.listener = listener
+        back.mode = 0
+        back.bits_per_word = _DEFAULT_BITS_PER_WORD
+        back.speed_hz = _DEFAULT_SPEED_HZ
+        self._listening[listener.fileno()] = back
+        self._epoll.register(listener, select.EPOLLIN)
+
+    def close(self) -> None:
+        """Remove every device and free the sockets; may be called twice."""
+        for name in self._devices:
+            self.remove(name)
+        self._epoll.close()
+
+    def _find(self, device: str) -> _Device:
+        try:
+            return self._devices[device]
+        except KeyError:
+            known = ", ".join(self._devices)
+            raise EmulatedDeviceError(f"{device} is not emulated here; there is {known}") from None
+
+    def _wait(self, timeout_s: float) -> list[tuple[int, int]]:
+        # A program asks its boards one after the other: after a transfer the next is likely a few
+        # µs away, and waking up for it costs more than looking for it. Idle means asleep.
+        while timeout_s > 0 and time.monotonic() < self._spin_until_s:
+            events = self._epoll.poll(0)
+            if events:
+                return events
+            os.sched_yield()
+        # epoll counts whole milliseconds and rounds up. select does not; it costs 2 µs more.
+        whole_ms, rest_ms = divmod(timeout_s * 1e3, 1.0)
+        events = self._epoll.poll(whole_ms / 1e3) if whole_ms else []
+        if not events:
+            if rest_ms:
+                select.select((self._epoll,), (), (), rest_ms / 1e3)
+            events = self._epoll.poll(0)
+        return events
+
+    def _accept(self, device: _Device) -> None:
+        if device.listener is None:
+            return
+        try:
+            connection, _ = device.listener.accept()
+        except OSError:  # the program is gone before we looked, or we are out of descriptors
+            return
+        if len(self._connected) >= _MAX_CONNECTIONS:
+            connection.close()
+            return
+        connection.setblocking(False)
+        device.connections.add(connection)
+        self._connected[connection.fileno()] = connection, device
+        self._epoll.register(connection, select.EPOLLIN)
+
+    def _disconnect(self, connection: socket.socket, device: _Device) -> None:
+        if connection not in device.connections:
+            return
+        device.connections.remove(connection)
+        del self._connected[connection.fileno()]
+        connection.close()
+        if not device.connections:
+            device.speed_hz = _DEFAULT_SPEED_HZ  # spidev forgets the speed, and only that
+
+    def _serve(self, connection: socket.socket, device: _Device) -> int:
+        """Answer one packet; return 1 if it was a transfer."""
+        try:
+            packet = connection.recv(_MAX_PACKET_BYTES + 1)
+        except BlockingIOError:
+            return 0
+        except OSError:
+            packet = b""
+        if not 0 < len(packet) <= _MAX_PACKET_BYTES:
+            self._disconnect(connection, device)  # its end, or nothing the shim would send
+            return 0
+        if len(packet) < _REQUEST.size or not packet.startswith(_MAGIC):
+            # A write() that the shim never saw, because libc made it (stdio, a shell's echo).
+            self._transfer(device, packet, 0, 0)
+            return 1
+        _, version, operation, setting, bits, sequence, value = _REQUEST.unpack_from(packet)
+        is_transfer = operation == _TRANSFER and len(packet) > _REQUEST.size
+        error, data = 0, b""
+        if version != _VERSION:
+            error = errno.EPROTO
+        elif is_transfer:
+            error, data = self._transfer(device, packet[_REQUEST.size :], bits, value)
+        elif operation == _SET:
+            error = _change_setting(device, setting, value)
+        elif operation == _GET and setting <= _SPEED_HZ:
+            value = (device.mode, device.bits_per_word, device.speed_hz)[setting]
+        else:
+            error = errno.EINVAL
+        try:
+            connection.send(_REPLY.pack(_MAGIC, _VERSION, sequence, error, value) + data)
+        except OSError:  # gone, or one who asks without ever reading the answers
+            self._disconnect(connection, device)
+        return int(is_transfer)
+
+    def _transfer(
+        self, device: _Device, tx: bytes, bits_per_word: int, speed_hz: int
+    ) -> tuple[int, bytes]:
+        """Ask the board; return an errno (0 = none) and what it clocked back."""
+        bits_per_word = bits_per_word or device.bits_per_word
+        if bits_per_word != _DEFAULT_BITS_PER_WORD and not _fits(len(tx), bits_per_word):
+            return errno.EINVAL, b""
+        result = self._answer(
+            SpiTransfer(device.name, tx, device.mode, bits_per_word, speed_hz or device.speed_hz)
+        )
+        if isinstance(result, int):
+            if result not in errno.errorcode:
+                raise ValueError(f"{device.name}: the board answered {result}, which is no errno")
+            return result, b""
+        if len(result) > len(tx):
+            raise ValueError(
+                f"{device.name}: the board answered {len(result)} bytes to a transfer of {len(tx)}"
+            )
+        return 0, result
+
+
+def _fits(length: int, bits_per_word: int) -> bool:
+    """Tell whether the kernel would accept so many bytes of words of this size."""
+    if bits_per_word > _MAX_BITS_PER_WORD:
+        return False
+    word_bytes = 1 if bits_per_word <= 8 else 2 if bits_per_word <= 16 else 4
+    return length % word_bytes == 0
+
+
+def _change_setting(device: _Device, setting: int, value: int) -> int:
+    """Change a setting as the kernel would; return an errno (0 = none)."""
+    if setting == _MODE and value & ~_MODE_MASK == 0:
+        device.mode = value
+    elif setting == _BITS_PER_WORD and value <= _MAX_BITS_PER_WORD:
+        device.bits_per_word = value or _DEFAULT_BITS_PER_WORD
+    elif setting == _SPEED_HZ and value > 0:
+        device.speed_hz = value
+    else:
+        return errno.EINVAL
+    return 0
+
+
+def _socket_path(directory: Path, device: str) -> str:
+    match = _DEVICE_NAME.fullmatch(device)
+    if match is None:
+        raise EmulatedDeviceError(f"{device!r} is no SPI device; expected e.g. /dev/spidev0.0")
+    path = str(directory / match[1])
+    length = len(os.fsencode(path))
+    if length > _MAX_SOCKET_PATH_BYTES:
+        raise EmulatedDeviceError(
+            f"{path}: {length} bytes, a socket's path has at most {_MAX_SOCKET_PATH_BYTES}; "
+            "use a shorter directory"
+        )
+    return path
+
+
+def _check_private(directory: Path) -> None:
+    """Make the directory if need be, and refuse one that others may enter."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    status = directory.stat()
+    if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077:
+        raise EmulatedDeviceError(
+            f"{directory} must be yours alone: it belongs to user {status.st_uid} with mode "
+            f"{stat.S_IMODE(status.st_mode):o}; use a fresh directory of mode 700"
+        )
+
+
+def _listen(path: str) -> socket.socket:
+    """Listen on a path, in place of a socket that a killed server left behind."""
+    if Path(path).is_socket():
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as probe:
+            if probe.connect_ex(path) != errno.ECONNREFUSED:
+                raise EmulatedDeviceError(f"{path}: another server answers there")
+        Path(path).unlink()
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)
+    try:
+        listener.bind(path)
+        os.chmod(path, 0o660)  # what the shim shows as the node's mode
+        listener.listen(_MAX_CONNECTIONS)
+    except BaseException:
+        listener.close()
+        raise
+    return listener

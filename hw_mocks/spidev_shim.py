@@ -1,0 +1,138 @@
+"""Builds the preload library that lets SPI programs talk to an emulated board.
+
+The library is compiled on first use and kept in the user's cache. This module only builds it and
+says which environment loads it; `spidev_server` answers the transfers.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import hashlib
+import logging
+import os
+import platform
+import re
+import shutil
+import stat
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from hw_mocks.shim_errors import CompilerMissingError, ShimBuildError
+
+_logger = logging.getLogger(__name__)
+
+_SOURCE = Path(__file__).with_name("spidev_shim.c")
+_COMPILERS = ("cc", "gcc", "clang")
+_FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-shared", "-pthread")
+_LIBRARIES = ("-ldl",)
+_BUILD_TIMEOUT_S = 120.0
+
+
+def build_shim() -> Path:
+    """Compile the preload library unless this very version is in the cache already.
+
+    Returns:
+        The shared library.
+
+    Raises:
+        CompilerMissingError: No C compiler is on the PATH.
+        ShimBuildError: The compiler failed.
+    """
+    compiler = _find_compiler()
+    identity = "\0".join((compiler, *_FLAGS, *_LIBRARIES, platform.machine()))
+    digest = hashlib.sha256(identity.encode() + b"\0" + _SOURCE.read_bytes()).hexdigest()[:16]
+    library = _cache_directory() / f"spidev_shim-{digest}.so"
+    if not library.exists():
+        _compile(compiler, library)
+    return library
+
+
+def shim_environment(directory: Path, base: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment in which a program sees the emulated devices.
+
+    Args:
+        directory: The directory of the `SpidevServer`.
+        base: The environment to extend, usually `os.environ`.
+
+    Returns:
+        A copy of `base` that preloads the shim, before anything preloaded already.
+
+    Raises:
+        CompilerMissingError: No C compiler is on the PATH.
+        ShimBuildError: The compiler failed.
+    """
+    preload = [str(build_shim())]
+    if base.get("LD_PRELOAD"):
+        preload.append(base["LD_PRELOAD"])
+    return {
+        **base,
+        "LD_PRELOAD": ":".join(preload),
+        "ARMATURE_SPIDEV_DIR": str(directory.resolve()),
+    }
+
+
+def _find_compiler() -> str:
+    for name in _COMPILERS:
+        path = shutil.which(name)
+        if path is not None:
+            return os.path.realpath(path)
+    raise CompilerMissingError(_COMPILERS)
+
+
+def _compile(compiler: str, library: Path) -> None:
+    """Compile under a temporary name and rename, so that parallel builds do not clash."""
+    descriptor, temporary = tempfile.mkstemp(suffix=".so", dir=library.parent)
+    os.close(descriptor)
+    command = [compiler, *_FLAGS, "-o", temporary, str(_SOURCE), *_LIBRARIES]
+    try:
+        result = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=_BUILD_TIMEOUT_S
+        )
+        if result.returncode != 0:
+            raise ShimBuildError(command, result.stderr)
+        os.replace(temporary, library)
+    except subprocess.TimeoutExpired as error:
+        raise ShimBuildError(command, f"no end after {_BUILD_TIMEOUT_S:.0f} s") from error
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+
+
+def _cache_directory() -> Path:
+    """Return the user's cache, or a private temporary directory where that cannot be used."""
+    root = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(root) if os.path.isabs(root) else Path("~/.cache").expanduser()
+    directory = base / "armature"
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        problem = _why_unusable(directory)
+    except OSError as error:
+        problem = str(error)
+    if problem is None:
+        return directory
+    _logger.warning("the cache %s is not used: %s", directory, problem)
+    return _temporary_directory()
+
+
+def _why_unusable(directory: Path) -> str | None:
+    """Say why a library must not be loaded from this directory, if so."""
+    status = directory.stat()
+    if status.st_uid != os.geteuid():
+        return f"it belongs to user {status.st_uid}, who could plant a library in it"
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"others may write to it (mode {status.st_mode & 0o777:o}); chmod 700 cures that"
+    if not os.access(directory, os.W_OK | os.X_OK):
+        return "it is not writable"
+    if re.search(r"[\s:]", str(directory)):
+        return "LD_PRELOAD cannot carry a path with a space or a colon"
+    return None
+
+
+@functools.cache
+def _temporary_directory() -> Path:
+    """Make one private directory for this process; it goes when the process ends."""
+    directory = tempfile.mkdtemp(prefix="armature-")
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    return Path(directory)

@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+COMPILERS = ("cc", "gcc", "clang")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("compiler") is None:
+        return
+    if not any(shutil.which(name) for name in COMPILERS):
+        if os.environ.get("CI"):
+            pytest.fail("no C compiler in CI: what is compiled would go untested")
+        pytest.skip("no C compiler")

@@ -1,0 +1,217 @@
+"""Each contradiction between values is found, at its path, and nothing else is reported."""
+
+import copy
+import tomllib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from daq.errors import ConfigError
+from daq.robot import robot_text
+from daq.robot.parse import build_robot
+
+Edit = Callable[[dict[str, Any]], object]
+ARM = tomllib.loads(robot_text("laas4"))
+BENCH = tomllib.loads(robot_text("bench1"))
+
+
+def problems_after(edit: Edit, robot: dict[str, Any] = ARM) -> tuple[str, ...]:
+    data = copy.deepcopy(robot)
+    edit(data)
+    with pytest.raises(ConfigError) as caught:
+        build_robot(data, "edited.toml")
+    return caught.value.problems
+
+
+def put(path: str, value: object) -> Edit:
+    """An edit that puts a value at a path such as `joints.0.drive.motor`."""
+
+    def edit(data: Any) -> None:
+        *parents, last = [int(key) if key.isdigit() else key for key in path.split(".")]
+        for key in parents:
+            data = data[key]
+        data[last] = value
+
+    return edit
+
+
+@pytest.mark.parametrize(
+    ("edit", "problem"),
+    [
+        (
+            lambda data: data["boards"].append(
+                {**data["boards"][0], "spi": {"device": "/dev/spidev1.0"}}
+            ),
+            'boards[2].name: "shoulder", expected another than that of boards[0]',
+        ),
+        (
+            put("boards.1.spi.device", "/dev/spidev0.0"),
+            'boards[1].spi.device: "/dev/spidev0.0", expected another than that of boards[0]',
+        ),
+        (
+            put("joints.3.name", "joint2"),
+            'joints[3].name: "joint2", expected another than that of joints[1]',
+        ),
+        (
+            put("joints.1.drive.output", 1),
+            'joints[1].drive.output: 1 of "shoulder", expected another than that of joints[0]',
+        ),
+        (
+            put("published_parameters.1.name", "slsqp"),
+            'published_parameters[1].name: "slsqp", expected another than that of '
+            "published_parameters[0]",
+        ),
+        (
+            put("joints.2.drive.motor", "mn9999"),
+            'joints[2].drive.motor: "mn9999", expected one of mn4004, mn4006, mn5006',
+        ),
+        (
+            put("joints.2.drive.board", "wrist"),
+            'joints[2].drive.board: "wrist", expected one of shoulder, elbow',
+        ),
+        (put("joints.0.drive.direction", 0), "joints[0].drive.direction: 0, expected 1 or -1"),
+        (put("joints.0.drive.direction", -2), "joints[0].drive.direction: -2, expected 1 or -1"),
+        (
+            put("joints.0.limits.position_min_rad", 7.0),
+            "joints[0].limits.position_min_rad: 7.0, expected less than position_max_rad = "
+            "6.283185307179586",
+        ),
+        (
+            put("joints.2.limits.current_max_a", 9.5),
+            "joints[2].limits.current_max_a: 9.5, expected at most 9.0, the mn4004's current_max_a",
+        ),
+        (put("bus.min_v", 24.0), "bus.min_v: 24.0, expected less than nominal_v = 24.0"),
+        (put("bus.max_v", 23), "bus.max_v: 23.0, expected more than nominal_v = 24.0"),
+        (
+            lambda data: data["joints"][1].pop("link"),
+            "joints[1].link: missing, expected the link of every joint of an arm",
+        ),
+        (
+            lambda data: data["joints"][1].pop("placement"),
+            "joints[1].placement: missing, expected the placement of every joint of an arm",
+        ),
+        (
+            lambda data: data["joints"][1].pop("dh"),
+            "joints[1].dh: missing, expected a row for every joint or for none",
+        ),
+        (
+            put("joints.1.load_inertia_kg_m2", 1e-4),
+            "joints[1].load_inertia_kg_m2: 0.0001, expected this key only for a single joint "
+            "without placement and link (on the bench)",
+        ),
+        (
+            lambda data: data["published_parameters"][0]["values"].pop(),
+            "published_parameters[0].values: 47 numbers, expected 48: 12 for each of 4 joints",
+        ),
+        (
+            put("joints.2.placement.xyz_m", [0.325, 0.01, 0.0]),
+            "joints[1]: its axis is 0.03 off between placements and dh rows, "
+            "expected within 1e-06, seen from the last joint's frame",
+        ),
+        (
+            put("joints.3.link.mass_kg", 1e-3),
+            "joints[3].link: mass 0.001 with inertia xx 5.1e-05, yy 0.00049, zz 0.000483 "
+            "(pseudo-inertia not positive definite), expected values that a rigid body can have",
+        ),
+    ],
+)
+def test_contradiction(edit: Edit, problem: str) -> None:
+    assert problems_after(edit) == (problem,)
+
+
+def test_no_joint_and_no_board() -> None:
+    def edit(data: dict[str, Any]) -> None:
+        data.update(boards=[], joints=[], published_parameters=[])
+
+    expected = ("boards: an array of 0, expected at least one",)
+    assert problems_after(edit) == (*expected, "joints: an array of 0, expected at least one")
+
+
+def test_a_bench_joint_needs_its_load() -> None:
+    problems = problems_after(lambda data: data["joints"][0].pop("load_inertia_kg_m2"), BENCH)
+    assert [problem.split(":")[0] for problem in problems] == [
+        "joints[0].placement",
+        "joints[0].link",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "axis"),
+    [
+        ("joints.1.placement.rpy_rad", [1.5707, 0.0, 0.0], 0),  # π/2 as Code A.1 rounds it
+        ("joints.1.placement.xyz_m", [0.0, 1e-5, 0.167], 0),
+        ("joints.1.dh.theta_offset_rad", 0.0, 0),
+        ("joints.2.dh.d_m", 0.64, 1),  # along the axis of joint 3, which stays where it is
+        ("joints.3.placement.xyz_m", [0.0, 0.0, 0.326], 1),
+        ("joints.3.dh.theta_offset_rad", 0.1, 2),
+        ("joints.2.placement.xyz_m", [1e308, 1e308, 1e308], 1),
+    ],
+)
+def test_placement_and_dh_must_agree(path: str, value: object, axis: int) -> None:
+    (problem,) = problems_after(put(path, value))
+    assert problem.startswith(f"joints[{axis}]: its axis is ")
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("joints.0.placement.xyz_m", [0.5, 0.0, 1.0]),  # the base frame is free
+        ("joints.1.placement.xyz_m", [0.0, 0.0, 0.2]),  # along the first axis
+        ("joints.3.dh.d_m", 0.1),  # the tool is not placed
+        ("joints.0.drive.direction", -1),
+    ],
+)
+def test_what_is_free_is_accepted(path: str, value: object) -> None:
+    data = copy.deepcopy(ARM)
+    put(path, value)(data)
+    build_robot(data, "edited.toml")
+
+
+def test_an_arm_without_dh_is_accepted() -> None:
+    data = copy.deepcopy(ARM)
+    for joint in data["joints"]:
+        del joint["dh"]
+    assert build_robot(data, "edited.toml").joints[0].dh is None
+
+
+@pytest.mark.parametrize("vector", ["slsqp", "sa"])
+def test_the_published_vectors_are_not_physically_consistent(vector: str) -> None:
+    values = next(p["values"] for p in ARM["published_parameters"] if p["name"] == vector)
+
+    def edit(data: dict[str, Any]) -> None:
+        for index, joint in enumerate(data["joints"]):
+            mass, x, y, z, *inertia = values[10 * index : 10 * index + 10]
+            keys = ("xx", "xy", "yy", "xz", "yz", "zz")
+            joint["link"] = {
+                "mass_kg": mass,
+                "first_moment_kg_m": [x, y, z],
+                "inertia_kg_m2": dict(zip(keys, inertia, strict=True)),
+            }
+
+    assert all("rigid body" in problem for problem in problems_after(edit))
+
+
+def test_checks_go_on_past_what_could_not_be_read() -> None:
+    def edit(data: dict[str, Any]) -> None:
+        put("joints.0.name", 5)(data)
+        put("joints.0.drive.board", "9")(data)
+        put("joints.1.limits.position_max_rad", "wide")(data)
+        put("joints.1.limits.current_max_a", 17.0)(data)
+        put("joints.2.placement", "here")(data)
+        put("joints.3.name", "joint2")(data)
+        put("motors.mn4004.current_max_a", -1)(data)
+        put("published_parameters.0", 1)(data)
+        data["published_parameters"][1]["values"].pop()
+
+    assert [problem.split(":")[0] for problem in problems_after(edit)] == [
+        "motors.mn4004.current_max_a",
+        "joints[0].name",
+        "joints[0].drive.board",
+        "joints[1].limits.position_max_rad",
+        "joints[2].placement",
+        "published_parameters[0]",
+        "joints[3].name",
+        "published_parameters[1].values",
+        "joints[1].limits.current_max_a",
+    ]

@@ -1,0 +1,122 @@
+"""Finding and reading robot files, and every way in which that fails."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from daq.errors import ConfigError
+from daq.robot import load_robot, parse_robot, robot_text, shipped_robots
+from daq.robot.load import FILE_SIZE_MAX
+
+
+def problem_of(name_or_path: str | Path) -> str:
+    with pytest.raises(ConfigError) as caught:
+        load_robot(str(name_or_path))
+    (problem,) = caught.value.problems
+    return problem
+
+
+def test_shipped_robots_load_by_name_and_carry_it() -> None:
+    assert {"bench1", "laas4"} <= set(shipped_robots())
+    assert [load_robot(name).name for name in shipped_robots()] == list(shipped_robots())
+
+
+def test_a_file_loads_by_path_and_its_text_is_exact(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    text = robot_text("laas4").replace("\n", "\r\n") + "# µ"
+    path.write_bytes(text.encode())
+    assert robot_text(str(path)) == text
+    assert load_robot(str(path)) == load_robot("laas4") == parse_robot(text, "text")
+
+
+@pytest.mark.parametrize("name", ["las4", "", "x" * 1000, "\0", "laas4\n"])
+def test_an_unknown_name_lists_the_shipped_robots(name: str) -> None:
+    problem = problem_of(name)
+    assert ", ".join(shipped_robots()) in problem
+    assert len(problem) < 300
+
+
+def test_an_unknown_name_suggests_a_close_one() -> None:
+    assert "did you mean laas4?" in problem_of("las4")
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    path = tmp_path / "none.toml"
+    assert problem_of(path) == "cannot be read: No such file or directory"
+    with pytest.raises(ConfigError, match=r"none\.toml"):
+        load_robot(str(path))
+
+
+def test_a_directory_is_no_file(tmp_path: Path) -> None:
+    assert problem_of(tmp_path) == "cannot be read: Is a directory"
+
+
+def test_an_impossible_path() -> None:
+    assert problem_of("a/\0.toml") == "cannot be read: embedded null byte"
+
+
+def test_not_utf_8_names_the_line(tmp_path: Path) -> None:
+    path = tmp_path / "latin.toml"
+    path.write_bytes('schema = 1\n\nname = "µ"\n'.encode("latin-1"))
+    assert problem_of(path) == "not UTF-8: byte 0xb5 (at line 3)"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("schema = 1\nname = laas4\n", "not TOML: Invalid value (at line 2, column 8)"),
+        (
+            "schema = 1\nschema = 2\n",
+            "not TOML: Cannot overwrite a value (at line 2, column 11)",
+        ),
+        ("schema = 1\njoints = [", "not TOML: Invalid value (at end of document, line 2)"),
+    ],
+)
+def test_not_toml_names_the_line(tmp_path: Path, text: str, problem: str) -> None:
+    path = tmp_path / "broken.toml"
+    path.write_text(text)
+    assert problem_of(path) == problem
+
+
+def test_a_file_too_large_is_not_read_whole(tmp_path: Path) -> None:
+    path = tmp_path / "large.toml"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    assert problem_of(path).startswith(f"more than {FILE_SIZE_MAX} bytes")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a = " + "[" * 100_000,
+        "a = " + "{a = " * 100_000,
+        "a" + ".a" * 400_000 + " = 1",  # took all memory before it was bounded
+        "schema = " + "9" * 5000,
+        "schema = 0x" + "f" * 9000,
+    ],
+)
+def test_hostile_text_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_robot(text, "hostile.toml")
+    assert len(str(caught.value)) < 1500
+
+
+def test_the_package_needs_only_msgspec() -> None:
+    code = "import sys, daq.robot; daq.robot.load_robot('laas4'); print(*sys.modules)"
+    result = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    )
+    packages = {name.partition(".")[0] for name in result.stdout.split()}
+    # What the interpreter's own start-up hooks (.pth files) bring in is not ours.
+    bare = subprocess.run(
+        [sys.executable, "-c", "import sys; print(*sys.modules)"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    at_start = {name.partition(".")[0] for name in bare.stdout.split()}
+    # msgspec itself looks for typing_extensions.
+    expected = {"daq", "msgspec", "typing_extensions"}
+    assert packages - at_start - sys.stdlib_module_names <= expected

@@ -1,0 +1,160 @@
+"""`armature doctor`: could this robot run, and if not, why and what to do about it."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from daq.errors import DaqError
+from daq.findings import Finding, Level
+from daq.host import diagnose_host, diagnose_pi_spi
+from daq.links.address import LinkAddress, LinkKind, parse_link
+from daq.links.device_lock import lock_holder
+from daq.probe import diagnose_board
+from daq.robot.description import Robot
+from daq.robot.load import load_robot
+from daq.wire_limits import board_profile, wire_problems
+from tools.boards import open_boards
+from tools.cli import (
+    FAILED,
+    OK,
+    add_json_option,
+    add_link_option,
+    add_profile_option,
+    add_robot_option,
+    add_verb,
+    print_json,
+)
+
+_STYLES = {
+    Level.OK: "green",
+    Level.NOTE: "cyan",
+    Level.WARNING: "yellow",
+    Level.PROBLEM: "bold red",
+}
+
+
+def add_to(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser = add_verb(
+        verbs,
+        "doctor",
+        handler=_doctor,
+        summary="check whether a robot could run here, and say how to mend what is wrong",
+        example="  armature doctor --robot laas4 --link mock\n"
+        "  armature mock exec --robot laas4 -- armature doctor --robot laas4 --link spi",
+    )
+    add_robot_option(parser)
+    add_link_option(parser)
+    add_profile_option(parser, is_required=False)
+    add_json_option(parser)
+
+
+def _doctor(arguments: argparse.Namespace) -> int:
+    address = parse_link(arguments.link)
+    robot = load_robot(arguments.robot)
+    findings = list(_diagnose(robot, address, arguments.profile))
+    can_run = all(finding.level is not Level.PROBLEM for finding in findings)
+    if arguments.json:
+        rows = [{**finding._asdict(), "level": finding.level.value} for finding in findings]
+        print_json(
+            {"robot": robot.name, "link": arguments.link, "can_run": can_run, "findings": rows}
+        )
+    else:
+        _show(robot, arguments.link, findings, can_run=can_run)
+    return OK if can_run else FAILED
+
+
+def _diagnose(robot: Robot, address: LinkAddress, profile: str | None) -> Iterator[Finding]:
+    boards = f"{len(robot.boards)} board{'s' if len(robot.boards) > 1 else ''}"
+    yield Finding(Level.OK, "robot file", f"{robot.name}: {len(robot.joints)} joints, {boards}")
+    for problem in wire_problems(robot, profile=profile):
+        yield Finding(Level.PROBLEM, "robot file", problem, "change the robot file")
+    yield from diagnose_host()
+    if address.kind is LinkKind.SPI:
+        yield from diagnose_pi_spi(robot)
+    devices = list(_devices(robot, address))
+    yield from devices
+    if all(finding.level is not Level.PROBLEM for finding in devices):
+        yield from _boards(robot, address, profile)
+
+
+def _devices(robot: Robot, address: LinkAddress) -> Iterator[Finding]:
+    """Nodes, permissions and holders, before anything is opened."""
+    if address.kind is LinkKind.MOCK:
+        yield Finding(Level.NOTE, "devices", "mock boards in this process: no device is needed")
+        return
+    package = {LinkKind.SPI: "spidev", LinkKind.SERIAL: "serial"}[address.kind]
+    if importlib.util.find_spec(package) is None:
+        yield Finding(
+            Level.PROBLEM,
+            "devices",
+            f"Python package {package} is missing",
+            "pip install 'armature[robot]'",
+        )
+    is_spi = address.kind is LinkKind.SPI
+    names = [port.spi.device for port in robot.boards] if is_spi else [address.device]
+    for name in names:
+        yield _device(name, is_spi=is_spi)
+
+
+def _device(name: str, *, is_spi: bool) -> Finding:
+    group = "spi" if is_spi else "dialout"
+    if not os.path.exists(name):
+        return Finding(
+            Level.PROBLEM,
+            name,
+            "no such device",
+            "enable SPI (dtparam=spi=on in config.txt) and reboot; without hardware run under "
+            "`armature mock exec`"
+            if is_spi
+            else "plug the adapter in; `ls /dev/ttyUSB* /dev/ttyACM*` shows what there is",
+        )
+    if not os.access(name, os.R_OK | os.W_OK):
+        return Finding(
+            Level.PROBLEM,
+            name,
+            "this user may not read and write it",
+            f"sudo usermod -aG {group} $USER, then log in again",
+        )
+    holder = lock_holder(name) if is_spi else None
+    if holder:
+        return Finding(Level.PROBLEM, name, f"in use by {holder}", "stop that program first")
+    return Finding(Level.OK, name, "present, permitted, free" if is_spi else "present, permitted")
+
+
+def _boards(robot: Robot, address: LinkAddress, profile: str | None) -> Iterator[Finding]:
+    try:
+        with open_boards(robot, address, profile=profile) as opened:
+            for port, board in zip(robot.boards, opened.boards, strict=True):
+                yield from diagnose_board(
+                    port.name,
+                    board_profile(port, profile),
+                    board.link,
+                    now_ns=opened.now_ns,
+                    sleep_until_ns=opened.sleep_until_ns,
+                )
+    except DaqError as error:
+        yield Finding(Level.PROBLEM, "boards", str(error))
+
+
+def _show(robot: Robot, link: str, findings: list[Finding], *, can_run: bool) -> None:
+    from rich.console import Console  # noqa: PLC0415 - 40 ms that machines need not wait for
+    from rich.markup import escape  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(title=f"Robot {robot.name} on link {escape(link)}", show_lines=False)
+    table.add_column("")
+    table.add_column("what")
+    table.add_column("found, and what to do")
+    for finding in findings:
+        text = escape(finding.text) + (f"\n→ {escape(finding.fix)}" if finding.fix else "")
+        style = _STYLES[finding.level]
+        table.add_row(f"[{style}]{finding.level.value}[/]", escape(finding.subject), text)
+    console = Console()
+    console.print(table)
+    verdict = "[green]the robot can run[/]" if can_run else "[bold red]the robot cannot run[/]"
+    console.print(verdict)

@@ -1,0 +1,98 @@
+"""A frame as one flat JSON object: keys of the integers or of SI values, checked key by key."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+
+from firmware_protocol.codec import FrameCodec, checked_raw
+from firmware_protocol.errors import FieldRangeError
+from firmware_protocol.fields import Field
+
+
+class FrameInputError(ValueError):
+    """An object that does not describe a frame; names every key that is wrong."""
+
+
+def raws_from_json(codec: FrameCodec[Any], text: str) -> list[int]:
+    """The integers of a frame, in wire order.
+
+    Each field is given once: under its raw key (integers as on the wire; fields that share a key in
+    one list) or under its SI name (rounded to the nearest step; null for "no sensor").
+
+    Raises:
+        FrameInputError: Malformed JSON; an unknown, missing or doubled key; a value of a wrong type
+            or out of range.
+    """
+    try:
+        given = msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise FrameInputError(f"not JSON: {error}") from None
+    if not isinstance(given, dict):
+        raise FrameInputError("not a JSON object")
+    raws: dict[str, Any] = {}
+    problems: list[str] = []
+    for raw_key, group in groupby(codec.layout.fields, key=attrgetter("raw_key")):
+        try:
+            raws[raw_key] = _raws(raw_key, list(group), given)
+        except (FrameInputError, FieldRangeError) as error:
+            problems.append(str(error))
+    problems += _unknown_keys(codec, given)
+    if problems:
+        raise FrameInputError("; ".join(problems))
+    return codec.raws_from_keys(raws)
+
+
+def _raws(raw_key: str, fields: list[Field], given: dict[str, Any]) -> int | list[int]:
+    """The integers of the fields that share a raw key."""
+    names = [field.name for field in fields if field.name != raw_key]
+    present = [name for name in names if name in given]
+    is_list = fields[0].is_per_motor
+    if raw_key in given:
+        if present:
+            raise FrameInputError(f"{raw_key} and {', '.join(present)} say the same: give one")
+        count = sum(field.count for field in fields)
+        entries = _entries(raw_key, given[raw_key], count if is_list else None, (int,))
+        for field, raw in zip((f for f in fields for _ in range(f.count)), entries, strict=True):
+            if not field.wire.minimum <= raw <= field.wire.maximum:
+                limits = f"the wire carries {field.wire.minimum} to {field.wire.maximum}"
+                raise FieldRangeError(raw_key, raw, limits)
+    elif names and present == names:
+        entries = []
+        for field in fields:
+            types = (int, float) if field.absent_raw is None else (int, float, type(None))
+            expected = field.count if is_list else None
+            values = _entries(field.name, given[field.name], expected, types)
+            entries += [checked_raw(field, math.nan if v is None else v) for v in values]
+    else:
+        absent = [name for name in names if name not in present]
+        in_si = f" (or {' and '.join(absent)} in SI)" if absent else ""
+        raise FrameInputError(f"{raw_key} is missing{in_si}")
+    return entries if is_list else entries[0]
+
+
+def _entries(key: str, value: Any, count: int | None, types: tuple[type, ...]) -> list[Any]:
+    """The value as a list, if it has the right types: `count` of them, None for a single one."""
+    entries = value if isinstance(value, list) else [value]
+    is_right_shape = isinstance(value, list) == bool(count) and len(entries) == (count or 1)
+    if is_right_shape and all(type(entry) in types for entry in entries):
+        return entries
+    noun = "number" if float in types else "integer"
+    wanted = f"a list of {count} {noun}s" if count else f"one {noun}"
+    shown = msgspec.json.encode(value).decode()[:60]
+    raise FrameInputError(f"{key} = {shown}: expected {wanted}")
+
+
+def _unknown_keys(codec: FrameCodec[Any], given: dict[str, Any]) -> list[str]:
+    known = {name for field in codec.layout.fields for name in (field.raw_key, field.name)}
+    problems = []
+    for key in sorted(given.keys() - known):
+        close = difflib.get_close_matches(key, known, n=1)
+        hint = f", did you mean {close[0]}?" if close else ""
+        problems.append(f"unknown key {key[:60]!r}{hint}")
+    return problems

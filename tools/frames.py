@@ -1,0 +1,288 @@
+"""`armature frames`: decode, encode and document the frames of the wire."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from firmware_protocol.c_header import c_header
+from firmware_protocol.codec import FrameCodec, codec_for
+from firmware_protocol.document import markdown_section, protocol_page, text_table
+from firmware_protocol.errors import ProtocolError
+from firmware_protocol.fields import Direction, Framing
+from firmware_protocol.profiles import Profile, profile_named
+from tools.cli import FAILED, OK, USAGE, add_profile_option, add_verb, say
+from tools.frame_json import FrameInputError, raws_from_json
+
+_LINE_MAX_CHARACTERS = 10_000
+_DECODE_EXAMPLE = """\
+  echo 000000000000000000000000000000000000000000000000000000000000dfff5283 |
+      armature frames decode --profile uomodri --direction reply --jsonl -"""
+_ENCODE_EXAMPLE = """\
+  echo '{"mode": 192, "timeout_ms": 20, "index": 1, "pos": [0, 0], "vel": [0, 0], "ff": [0, 0],
+         "kp": [0, 0], "kd": [0, 0], "isat": [40, 40]}' | tr -d '\\n' |
+      armature frames encode --profile uomodri --jsonl -"""
+
+
+def add_to(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser = add_verb(
+        verbs,
+        "frames",
+        handler=None,
+        summary="decode, encode and document the boards' frames",
+        example=_DECODE_EXAMPLE,
+    )
+    actions = parser.add_subparsers(metavar="ACTION", required=True)
+
+    decode = add_verb(
+        actions,
+        "decode",
+        handler=_decode,
+        summary="show what frames say",
+        example=_DECODE_EXAMPLE,
+    )
+    add_profile_option(decode, is_required=True)
+    _add_direction(decode, default="reply")
+    _add_framing(decode)
+    decode.add_argument(
+        "--jsonl",
+        metavar="FILE",
+        help="read one hex frame per line (- for stdin), print one JSON object per line",
+    )
+    decode.add_argument("hex", nargs="*", help="frames to show as tables; default: from stdin")
+
+    encode = add_verb(
+        actions,
+        "encode",
+        handler=_encode,
+        summary="make frames from JSON objects",
+        example=_ENCODE_EXAMPLE,
+    )
+    add_profile_option(encode, is_required=True)
+    _add_direction(encode, default="command")
+    _add_framing(encode)
+    encode.add_argument(
+        "--jsonl",
+        metavar="FILE",
+        required=True,
+        help="read one flat JSON object per line (- for stdin), print one line of hex each",
+    )
+
+    table = add_verb(
+        actions,
+        "table",
+        handler=_table,
+        summary="print the layout of a profile's frames",
+        example="  armature frames table --profile arm --format c > arm_protocol.h",
+    )
+    add_profile_option(table, is_required=True)
+    table.add_argument("--format", choices=["text", "markdown", "c"], default="text")
+
+    add_verb(
+        actions,
+        "document",
+        handler=_document,
+        summary="print the generated page of all profiles (firmware_protocol/PROTOCOL.md)",
+        example="  armature frames document > firmware_protocol/PROTOCOL.md",
+    )
+
+
+def _add_direction(parser: argparse.ArgumentParser, default: str) -> None:
+    parser.add_argument(
+        "--direction",
+        choices=[direction.value for direction in Direction],
+        default=default,
+        help=f"who sends the frame (default {default})",
+    )
+
+
+def _add_framing(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--framing",
+        choices=[framing.value for framing in Framing],
+        default=Framing.SPI.value,
+        help="plain frames (spi, the default) or with the two header bytes of RS-485",
+    )
+
+
+# --- decode ---------------------------------------------------------------------------------------
+
+
+def decoded(codec: FrameCodec[Any], profile: Profile, text: str) -> dict[str, Any]:
+    """What a frame in hex says, ready for JSON."""
+    result: dict[str, Any] = {
+        "valid": False,
+        "error": None,
+        "raw": None,
+        "si": None,
+        "auxiliary": None,
+        "flags": None,
+        "fault": None,
+    }
+    try:
+        frame = bytes.fromhex(text)
+    except ValueError as error:
+        return {**result, "error": f"not hexadecimal: {error}"}
+    try:
+        raws = codec.decode_raw(frame)
+        values = codec.decode(frame)._asdict()
+    except ProtocolError as error:
+        return {**result, "error": str(error)}
+    flagged = next(field for field in codec.layout.fields if field.flags)
+    word = values[flagged.name]
+    is_reply = codec.layout.direction is Direction.REPLY
+    return {
+        "valid": True,
+        "error": None,
+        "raw": codec.raw_by_key(raws),
+        "si": {
+            field.name: _null_if_nan(values[field.name])
+            for field in codec.layout.fields
+            if not field.is_integer and not field.is_auxiliary
+        },
+        "auxiliary": {
+            field.name: _null_if_nan(values[field.name])
+            for field in codec.layout.fields
+            if field.is_auxiliary
+        },
+        "flags": {flag.name: bool(word >> flag.bit & 1) for flag in flagged.flags},
+        "fault": msgspec.to_builtins(profile.fault_of(word)) if is_reply else None,
+    }
+
+
+def _null_if_nan(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_null_if_nan(part) for part in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _decode(arguments: argparse.Namespace) -> int:
+    profile, codec = _codec(arguments)
+    if arguments.jsonl is None:
+        return _show(arguments, profile, codec)
+    if arguments.hex:
+        say("armature: give frames as arguments or with --jsonl, not both")
+        return USAGE
+
+    def to_json(line: str) -> str:
+        return msgspec.json.encode(decoded(codec, profile, line)).decode()
+
+    return _each_line(arguments.jsonl, to_json)
+
+
+def _show(arguments: argparse.Namespace, profile: Profile, codec: FrameCodec[Any]) -> int:
+    """Frames as tables for people; exits 1 when one of them is not valid."""
+    from rich.console import Console  # noqa: PLC0415 - 40 ms that machines need not wait for
+    from rich.table import Table  # noqa: PLC0415
+
+    console = Console()
+    exit_code = OK
+    for text in arguments.hex or (line.strip() for line in sys.stdin if line.strip()):
+        result = decoded(codec, profile, text)
+        if not result["valid"]:
+            say(f"{text[:80]}: {result['error']}")
+            exit_code = FAILED
+            continue
+        table = Table(title=f"{profile.name} {codec.layout.direction.value}")
+        for heading in ("byte", "field", "raw", "value", "unit"):
+            table.add_column(heading, justify="right" if heading == "byte" else "left")
+        values = codec.decode(bytes.fromhex(text))._asdict()
+        raws = codec.grouped_raws(codec.decode_raw(bytes.fromhex(text)))
+        for (field, offset), raw in zip(codec.layout.offsets(), raws, strict=True):
+            unit = "" if field.is_integer else field.unit.si_symbol
+            table.add_row(str(offset), field.name, _shown(raw), _shown(values[field.name]), unit)
+        console.print(table)
+        flags = [name for name, is_set in result["flags"].items() if is_set]
+        console.print(f"flags: {' '.join(flags) or 'none'}")
+        if result["fault"]:
+            fault = result["fault"]
+            console.print(f"fault {fault['code']}: {fault['meaning']}. {fault['remedy']}")
+    return exit_code
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple):
+        return "  ".join(_shown(part) for part in value)
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+# --- encode ---------------------------------------------------------------------------------------
+
+
+def _encode(arguments: argparse.Namespace) -> int:
+    _, codec = _codec(arguments)
+    problems = 0
+    number = 0
+
+    def to_hex(line: str) -> str:
+        nonlocal problems, number
+        number += 1
+        try:
+            return codec.encode_raw(raws_from_json(codec, line)).hex()
+        except (FrameInputError, ProtocolError) as error:
+            problems += 1
+            say(f"armature: line {number}: {error}")
+            # An empty line keeps the others where they are expected.
+            return ""
+
+    exit_code = _each_line(arguments.jsonl, to_hex)
+    return FAILED if problems else exit_code
+
+
+# --- table ----------------------------------------------------------------------------------------
+
+
+def _table(arguments: argparse.Namespace) -> int:
+    render = {"text": text_table, "markdown": markdown_section, "c": c_header}[arguments.format]
+    sys.stdout.write(render(profile_named(arguments.profile)))
+    return OK
+
+
+def _document(_arguments: argparse.Namespace) -> int:
+    sys.stdout.write(protocol_page())
+    return OK
+
+
+# --- lines in, lines out --------------------------------------------------------------------------
+
+
+def _codec(arguments: argparse.Namespace) -> tuple[Profile, FrameCodec[Any]]:
+    profile = profile_named(arguments.profile)
+    framing = Framing(arguments.framing)
+    return profile, codec_for(profile, Direction(arguments.direction), framing)
+
+
+def _each_line(source: str, convert: Callable[[str], str]) -> int:
+    try:
+        with _opened(source) as lines:
+            for line in lines:
+                print(convert(line.strip()), flush=True)
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        say(f"armature: {source}: {error.strerror}")
+        return FAILED
+    return OK
+
+
+@contextmanager
+def _opened(source: str) -> Iterator[Iterable[str]]:
+    if source == "-":
+        yield _bounded(sys.stdin)
+    else:
+        with Path(source).open(encoding="utf-8", errors="replace") as file:
+            yield _bounded(file)
+
+
+def _bounded(file: Any) -> Iterator[str]:
+    """Lines, none longer than a frame could need."""
+    while line := file.readline(_LINE_MAX_CHARACTERS):
+        yield line
