@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 SHARED_DATA := $(wildcard ../shared/data)
 export ARMATURE_DATA ?= $(if $(SHARED_DATA),$(abspath $(SHARED_DATA)))
 
-.PHONY: demo test check bench acceptance docs clean system
+.PHONY: demo test check bench acceptance docs clean
 
 demo: $(STAMP)
 	$(BIN)/armature doctor --robot laas4 --link mock
@@ -22,6 +22,7 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Ratios measured side by side in one run; nothing here can fail a build.
 bench: $(STAMP)
 	$(BIN)/python -m tests.benchmarks
 
@@ -29,21 +30,13 @@ bench: $(STAMP)
 acceptance: $(STAMP)
 	ARMATURE_ACCEPTANCE=1 $(BIN)/python -m pytest -m acceptance -o timeout=3600
 
-# The generated pages that are committed (a test fails when they are stale).
+# The generated page that is committed (a test fails when it is stale).
 docs: $(STAMP)
 	$(BIN)/armature frames document > firmware_protocol/PROTOCOL.md
 
-# The emulated SPI device is a small C library, built with the system's compiler on first use.
-system:
-	@command -v cc >/dev/null || command -v gcc >/dev/null || { \
-	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	    apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev; \
-	  else \
-	    echo "No C compiler: install one (Debian: apt install gcc libc6-dev) for the emulated SPI device." >&2; \
-	  fi; }
-
-$(STAMP): pyproject.toml | system
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "armature needs Python 3.11 or newer; set PYTHON=python3.11")'
+$(STAMP): pyproject.toml .ci/system-packages
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "armature needs Python 3.11 or newer: make PYTHON=python3.11 …")'
+	.ci/system-packages $(PYTHON)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --editable ".[all]" --group dev

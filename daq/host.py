@@ -17,13 +17,14 @@ from daq.robot.description import Robot
 _FRAME_BITS_MAX = 38 * 8
 _RT_PRIORITY_WANTED = 50
 _MEMLOCK_WANTED_BYTES = 256 << 20
+_CAP_IPC_LOCK, _CAP_SYS_NICE = 14, 23
 
 
 def diagnose_host(root: Path = Path("/")) -> Iterator[Finding]:
     """Kernel, scheduling rights, CPU clock and cores."""
     yield _kernel(root)
-    yield _priority()
-    yield _memory_lock()
+    yield _priority(root)
+    yield _memory_lock(root)
     yield _governor(root)
     yield _isolated_cores(root)
 
@@ -51,10 +52,11 @@ def _kernel(root: Path) -> Finding:
     )
 
 
-def _priority() -> Finding:
+def _priority(root: Path) -> Finding:
     _, limit = resource.getrlimit(resource.RLIMIT_RTPRIO)
-    if os.geteuid() == 0 or limit == resource.RLIM_INFINITY or limit >= _RT_PRIORITY_WANTED:
-        shown = "no limit" if os.geteuid() == 0 or limit == resource.RLIM_INFINITY else str(limit)
+    is_unlimited = limit == resource.RLIM_INFINITY or _is_capable(root, _CAP_SYS_NICE)
+    if is_unlimited or limit >= _RT_PRIORITY_WANTED:
+        shown = "no limit" if is_unlimited else str(limit)
         return Finding(Level.OK, "real-time priority", f"allowed ({shown})")
     return Finding(
         Level.WARNING,
@@ -65,9 +67,10 @@ def _priority() -> Finding:
     )
 
 
-def _memory_lock() -> Finding:
+def _memory_lock(root: Path) -> Finding:
     _, limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)
-    if os.geteuid() == 0 or limit == resource.RLIM_INFINITY or limit >= _MEMLOCK_WANTED_BYTES:
+    is_unlimited = limit == resource.RLIM_INFINITY or _is_capable(root, _CAP_IPC_LOCK)
+    if is_unlimited or limit >= _MEMLOCK_WANTED_BYTES:
         return Finding(Level.OK, "memory lock", "allowed")
     return Finding(
         Level.WARNING,
@@ -76,6 +79,13 @@ def _memory_lock() -> Finding:
         "swapped out under it",
         "add `@realtime - memlock unlimited` to /etc/security/limits.d/armature.conf",
     )
+
+
+def _is_capable(root: Path, capability: int) -> bool:
+    """Whether limits do not hold for this process; root in a container may lack the right to it."""
+    status = _read(root / "proc/self/status") or ""
+    effective = re.search(r"^CapEff:\s*([0-9a-f]+)$", status, re.MULTILINE)
+    return effective is not None and bool(int(effective[1], 16) >> capability & 1)
 
 
 def _governor(root: Path) -> Finding:

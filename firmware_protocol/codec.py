@@ -33,8 +33,8 @@ from firmware_protocol.values import CommandValues, FrameValues, ReplyValues
 
 ValuesT = TypeVar("ValuesT", bound=FrameValues)
 
-_REFUSALS = (struct.error, TypeError, ValueError, OverflowError)
-"""What the hot path raises for a value that is too large, not finite or no number."""
+_REFUSALS = (struct.error, TypeError, ValueError, OverflowError, IndexError)
+"""What the hot path raises for a value that is too large, not finite, no number or missing."""
 
 
 class FrameCodec(Generic[ValuesT]):
@@ -53,12 +53,14 @@ class FrameCodec(Generic[ValuesT]):
         self.size = len(self.header) + layout.size
         self.values_type = _values_type(layout)
         # `_make` without its Python frame; the table already says how many values there are.
-        self._new_values = partial(tuple.__new__, self.values_type)
+        self._new_values: Callable[[Iterable[Any]], ValuesT] = partial(
+            tuple.__new__, self.values_type
+        )
         self._crc = crc32_mpeg2_halves_swapped if layout.are_crc_halves_swapped else crc32_mpeg2
         self._body_size = self.size - CRC_SIZE
-        self._struct = struct.Struct(
-            ">" + "".join(field.wire.struct_code * field.count for field in layout.fields)
-        )
+        codes = "".join(field.wire.struct_code * field.count for field in layout.fields)
+        self._pack = struct.Struct(f">{codes}").pack
+        self._unpack = struct.Struct(f">{len(self.header)}x{codes}").unpack
         self._flat_fields = [field for field in layout.fields for _ in range(field.count)]
         self._lsb = tuple(field.lsb for field in self._flat_fields)
         self._shifts = tuple(
@@ -69,11 +71,18 @@ class FrameCodec(Generic[ValuesT]):
         self._group = itemgetter(*_positions(layout.fields))
         self._runs = _runs(layout.fields)
         self._swapped = tuple(
-            position
+            (position, position + 1)
             for position, field in enumerate(self._flat_fields)
             if field.is_motor_2_first and self._flat_fields[position - 1] is not field
         )
-        self._version = layout.protocol_version
+        # The status is the first field of every reply.
+        self._version_mask = 0 if layout.protocol_version is None else VERSION_MASK << VERSION_SHIFT
+        self._version_bits = (layout.protocol_version or 0) << VERSION_SHIFT
+        zeros = {field.name: 0 if field.is_integer else 0.0 for field in layout.fields}
+        self._blank = {
+            field.name: (zeros[field.name],) * 2 if field.is_per_motor else zeros[field.name]
+            for field in layout.fields
+        }
 
     # --- values ---------------------------------------------------------------------------------
 
@@ -83,16 +92,13 @@ class FrameCodec(Generic[ValuesT]):
         Raises:
             UnknownNameError: A name that this frame does not have.
         """
-        blank = {
-            field.name: (0.0, 0.0) if field.is_per_motor else 0 for field in self.layout.fields
-        }
-        unknown = sorted(values.keys() - blank.keys())
+        unknown = sorted(values.keys() - self._blank.keys())
         if unknown:
             raise UnknownNameError(
                 f"this profile's {self.layout.direction.value} has no {', '.join(unknown)}; "
-                f"it has {', '.join(blank)}"
+                f"it has {', '.join(self._blank)}"
             )
-        return cast(ValuesT, self.values_type(**{**blank, **values}))
+        return cast(ValuesT, self.values_type(**{**self._blank, **values}))
 
     # --- encoding -------------------------------------------------------------------------------
 
@@ -103,11 +109,11 @@ class FrameCodec(Generic[ValuesT]):
             FieldRangeError: A value that the wire cannot carry, NaN and infinity among them.
         """
         try:
-            return self._sealed(self._struct.pack(*self._raws(values)))
+            return self._sealed(self._pack(*self._raws(values)))
         except _REFUSALS:
             pass  # at least one value is not as it should be: look at each
         raws = [checked_raw(field, value) for field, value in self._by_field(values)]
-        return self._sealed(self._struct.pack(*raws))
+        return self._sealed(self._pack(*raws))
 
     def encode_saturating(self, values: ValuesT) -> tuple[bytes, int]:
         """The frame for some values, clamped to what the wire carries, and how many were clamped.
@@ -116,7 +122,7 @@ class FrameCodec(Generic[ValuesT]):
             FieldRangeError: NaN or infinity, for which there is no nearest value.
         """
         try:
-            return self._sealed(self._struct.pack(*self._raws(values))), 0
+            return self._sealed(self._pack(*self._raws(values))), 0
         except _REFUSALS:
             pass
         clamped: list[int] = []
@@ -126,7 +132,7 @@ class FrameCodec(Generic[ValuesT]):
             nearest = min(max(raw, field.raw_minimum), field.raw_maximum)
             clamped.append(raw if raw == field.absent_raw else nearest)
             count += clamped[-1] != raw
-        return self._sealed(self._struct.pack(*clamped)), count
+        return self._sealed(self._pack(*clamped)), count
 
     def encode_raw(self, raws: Sequence[int]) -> bytes:
         """The frame for the integers in wire order.
@@ -135,7 +141,7 @@ class FrameCodec(Generic[ValuesT]):
             FieldRangeError: An integer that its field cannot hold, or too few or many of them.
         """
         try:
-            return self._sealed(self._struct.pack(*raws))
+            return self._sealed(self._pack(*raws))
         except struct.error:
             self._check_count(raws)
             for field, raw in zip(self._flat_fields, raws, strict=True):
@@ -156,12 +162,12 @@ class FrameCodec(Generic[ValuesT]):
         """
         raws = self.decode_raw(frame)
         if not self._shifts:
-            return cast(ValuesT, self._new_values(self._group(tuple(map(mul, raws, self._lsb)))))
+            return self._new_values(self._group(tuple(map(mul, raws, self._lsb))))
         values = list(map(mul, raws, self._lsb))
         for position, lsb, offset, absent_raw in self._shifts:
             raw = raws[position]
             values[position] = math.nan if raw == absent_raw else raw * lsb + offset
-        return cast(ValuesT, self._new_values(self._group(values)))
+        return self._new_values(self._group(tuple(values)))
 
     def decode_raw(self, frame: bytes) -> tuple[int, ...]:
         """The integers of a frame, in wire order.
@@ -177,12 +183,12 @@ class FrameCodec(Generic[ValuesT]):
         crc = self._crc(body)
         if not frame.endswith(crc):
             raise CrcError(frame, received=frame[self._body_size :], computed=crc)
-        raws = self._struct.unpack_from(body, len(self.header))
-        if self._version is not None:
-            # The status is the first field of every reply.
-            version = raws[0] >> VERSION_SHIFT & VERSION_MASK
-            if version != self._version:
-                raise ProtocolVersionError(version=version, expected=self._version)
+        raws = self._unpack(body)
+        if raws[0] & self._version_mask != self._version_bits:
+            raise ProtocolVersionError(
+                version=raws[0] >> VERSION_SHIFT & VERSION_MASK,
+                expected=self._version_bits >> VERSION_SHIFT,
+            )
         return raws
 
     def is_sound(self, frame: bytes) -> bool:
@@ -228,19 +234,18 @@ class FrameCodec(Generic[ValuesT]):
         raws: list[int] = []
         for run, to_raws in self._runs:
             raws += to_raws(values[run])
-        return self._in_wire_order(raws) if self._swapped else raws
+        for first, second in self._swapped:
+            raws[first], raws[second] = raws[second], raws[first]
+        return raws
 
     def _flatten(self, values: Sequence[Any]) -> list[Any]:
         """One entry per integer on the wire."""
         flat: list[Any] = []
         for field, value in zip(self.layout.fields, values, strict=True):
-            flat += value if field.is_per_motor else [value]
-        return self._in_wire_order(flat)
-
-    def _in_wire_order(self, flat: list[Any]) -> list[Any]:
+            flat.extend(value if field.is_per_motor else [value])  # `+=` would add up an array
         self._check_count(flat)
-        for first in self._swapped:
-            flat[first], flat[first + 1] = flat[first + 1], flat[first]
+        for first, second in self._swapped:
+            flat[first], flat[second] = flat[second], flat[first]
         return flat
 
     def _check_count(self, flat: Sequence[Any]) -> None:
@@ -324,7 +329,8 @@ def _runs(fields: Sequence[Field]) -> list[tuple[slice, Callable[[Any], Iterable
 def _scaling(
     flat: Sequence[Field], flatten: Callable[[Any], Any]
 ) -> Callable[[Any], Iterable[int]]:
-    lsb = tuple(field.lsb for field in flat)
+    # One value too many meets the None and is refused; without it, `map` would drop the last one.
+    lsb = (*(field.lsb for field in flat), None)
     # `round` would look this method up anew for every value. What is no float (NumPy's float32)
     # ends on the slow path, which gives the same.
     return lambda part: map(float.__round__, map(truediv, flatten(part), lsb))

@@ -149,12 +149,13 @@ class Field:
         if self.absent_raw is not None and math.isnan(value):
             return self.absent_raw
         if self.is_integer:
-            return index(cast(int, value))
-        steps = (value - self.offset) / self.lsb
-        if math.isinf(steps) and math.isfinite(value):
-            # Only the division has overflowed: there still is a nearest limit.
-            return self.wire.maximum + 1 if steps > 0.0 else self.wire.minimum - 1
-        raw = round(steps)
+            raw = index(cast(int, value))
+        else:
+            steps = (value - self.offset) / self.lsb
+            if math.isinf(steps) and math.isfinite(value):
+                # Only the division has overflowed: there still is a nearest limit.
+                return self.wire.maximum + 1 if steps > 0.0 else self.wire.minimum - 1
+            raw = round(steps)
         # A value must not come out as that code: then it is outside of what the type holds.
         if raw != self.absent_raw:
             return raw

@@ -8,14 +8,13 @@ same board. Time is counted in physics steps, by `tick`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from firmware_protocol.codec import command_codec, reply_codec
 from firmware_protocol.errors import ProtocolError
 from firmware_protocol.fields import Framing
+from firmware_protocol.frame_finder import FrameFinder
 from firmware_protocol.profiles import (
     MODE_FLAGS,
     STATUS_FLAGS,
@@ -24,7 +23,7 @@ from firmware_protocol.profiles import (
     Profile,
 )
 from firmware_protocol.values import CommandValues
-from hw_mocks.motor_output import MotorOutput, Setpoint
+from hw_mocks.motor_output import MEASUREMENTS, MotorOutput, Setpoint
 
 _MODE = {flag.name: 1 << flag.bit for flag in MODE_FLAGS}
 _STATUS = {flag.name: 1 << flag.bit for flag in STATUS_FLAGS}
@@ -51,6 +50,7 @@ class MockBoard:
         error: The latched error code, 0 for none.
         is_powered: Whether it has supply; without, the line idles.
         is_index_frozen: Fault: the echoed index stays what it is.
+        line_ns: When the next window begins, where that is known better than to a physics step.
     """
 
     def __init__(
@@ -69,22 +69,19 @@ class MockBoard:
         self.error = 0
         self.is_powered = True
         self.is_index_frozen = False
+        self.line_ns = 0
         self._bus_nominal_v = bus_nominal_v
         self._step_ns = step_ns
         self._generator = generator
         self._commands = {framing: command_codec(profile, framing) for framing in Framing}
         self._replies = {framing: reply_codec(profile, framing) for framing in Framing}
-        sources = self._sources()
-        self._reply_sources: list[Callable[[], object]] = [
-            sources.get(field.name, (lambda: (0.0, 0.0)) if field.is_per_motor else (lambda: 0))
-            for field in profile.reply.fields
+        self._reply_blanks = [
+            (field.name, (0, 0) if field.is_per_motor else 0) for field in profile.reply.fields
         ]
         self._frame_size = profile.frame_size
         self._has_temperature_fault = ERROR_TEMPERATURE in profile.faults
         self._frame_gap_min_ns = round(profile.behaviour.frame_gap_min_s * 1e9)
         self._now_ns = 0
-        self._held: list[bytes] = []
-        self._hold_windows = 0
         self._power_up()
 
     def _power_up(self) -> None:
@@ -97,12 +94,13 @@ class MockBoard:
         self._last_window_ns = -math.inf
         self._started_ns = self._now_ns
         self._echo = self._previous_echo = 0
-        self._serial_input = b""
+        self._finder = FrameFinder(self._commands[Framing.RS485])
         self._is_rs485_disabled = False
         self._incoming = b""
-        version = self.profile.reply.protocol_version or 0
-        blank = self._replies[Framing.SPI].make(status=version << VERSION_SHIFT)
-        self._outgoing = self._replies[Framing.SPI].encode(blank)
+        self._unsettled = b""
+        self._held: list[bytes] = []
+        self._hold_windows = 0
+        self._outgoing = self._reply(Framing.SPI)
 
     # --- supply -----------------------------------------------------------------------------------
 
@@ -140,7 +138,7 @@ class MockBoard:
 
     def latch(self, error: int) -> None:
         """Latch an error: the motors are made safe until it is cleared."""
-        if self.error:
+        if self.error or not self.is_powered:
             return
         self.error = error
         for output in self.outputs:
@@ -150,30 +148,43 @@ class MockBoard:
 
     def transfer(self, sent: bytes) -> bytes:
         """One chip-select window: bytes in, as many bytes out."""
+        received = self.shift(sent)
+        self.settle()
+        return received
+
+    def shift(self, sent: bytes) -> bytes:
+        """The window itself. What goes out is known before it; what came in waits for `settle`."""
+        self.settle()
         if not self.is_powered:
             return bytes(len(sent))
-        is_too_early = self._now_ns - self._last_window_ns < self._frame_gap_min_ns
-        self._last_window_ns = self._now_ns
+        started_ns = max(self._now_ns, self.line_ns)
+        is_too_early = started_ns - self._last_window_ns < self._frame_gap_min_ns
+        self._last_window_ns = started_ns
         if self.profile.behaviour.is_misaligned_by_truncation:
             return self._stream(sent)
         size = self._frame_size
-        received = self._outgoing[: len(sent)].ljust(len(sent), b"\x00")
         if len(sent) >= size and not is_too_early:
-            self._end_of_frame(sent[:size])
-        return received
+            self._unsettled = sent[:size]
+        return self._outgoing[: len(sent)].ljust(len(sent), b"\x00")
+
+    def settle(self) -> None:
+        """Act on the frame of the last window and make the reply for the next one."""
+        if self._unsettled:
+            frame, self._unsettled = self._unsettled, b""
+            self._end_of_frame(frame)
 
     def _stream(self, sent: bytes) -> bytes:
         """A board whose DMA runs on across windows: a short window shifts all that follow."""
         size = self._frame_size
         received = bytearray()
         while sent:
+            self.settle()
             done = len(self._incoming)
             part, sent = sent[: size - done], sent[size - done :]
             received += self._outgoing[done : done + len(part)]
             self._incoming += part
             if len(self._incoming) == size:
-                frame, self._incoming = self._incoming, b""
-                self._end_of_frame(frame)
+                self._unsettled, self._incoming = self._incoming, b""
         return bytes(received)
 
     def _end_of_frame(self, frame: bytes) -> None:
@@ -202,34 +213,21 @@ class MockBoard:
         """
         if not self.is_powered or self._is_rs485_disabled:
             return []
-        codec = self._commands[Framing.RS485]
-        self._serial_input += data
-        replies: list[bytes] = []
-        while True:
-            start = self._serial_input.find(codec.header)
-            if start < 0:
-                # Keep what may be the first byte of a header.
-                keep = len(codec.header) - 1
-                self._serial_input = self._serial_input[-keep:]
-                return replies
-            frame = self._serial_input[start : start + codec.size]
-            if len(frame) < codec.size:
-                self._serial_input = self._serial_input[start:]
-                return replies
-            if self._accept(frame, Framing.RS485):
-                self._serial_input = self._serial_input[start + codec.size :]
-                replies.append(self._reply(Framing.RS485))
-            else:
-                self._serial_input = self._serial_input[start + 1 :]
+        self._finder.feed(data)
+        replies = []
+        while frame := self._finder.take():
+            self._accept(frame, Framing.RS485)
+            replies.append(self._reply(Framing.RS485))
+        return replies
 
     # --- commands ---------------------------------------------------------------------------------
 
-    def _accept(self, frame: bytes, framing: Framing) -> bool:
+    def _accept(self, frame: bytes, framing: Framing) -> None:
         """Act on a command; one with a wrong checksum is ignored silently."""
         try:
             command = self._commands[framing].decode(frame)
         except ProtocolError:
-            return False
+            return
         self._is_rs485_disabled |= framing is Framing.SPI
         self._previous_echo, self._echo = (
             self._echo,
@@ -241,7 +239,6 @@ class MockBoard:
             self._now_ns + command.timeout_ms * _NS_PER_MS if is_watched else math.inf
         )
         self._obey(command)
-        return True
 
     def _obey(self, command: CommandValues) -> None:
         self._is_enabled = bool(command.mode & _MODE["ES"])
@@ -276,26 +273,18 @@ class MockBoard:
     # --- replies ----------------------------------------------------------------------------------
 
     def _reply(self, framing: Framing) -> bytes:
-        codec = self._replies[framing]
-        values = codec.values_type._make(source() for source in self._reply_sources)
-        return codec.encode_saturating(values)[0]
-
-    def _sources(self) -> dict[str, Callable[[], Any]]:
-        """What fills each field of a reply, by name; a field without an entry reads zero."""
         first, second = self.outputs
-        return {
-            "status": self._status,
-            "timestamp_ms": lambda: (self._now_ns - self._started_ns) // _NS_PER_MS & 0xFFFF,
-            "motor_position_rad": lambda: (first.position_rad, second.position_rad),
-            "motor_velocity_rad_s": lambda: (first.velocity_rad_s, second.velocity_rad_s),
-            "iq_a": lambda: (first.measured_iq_a(), second.measured_iq_a()),
-            "motor_torque_nm": lambda: (first.torque_nm, second.torque_nm),
-            "bus_voltage_v": self._bus_voltage_v,
-            "input_power_w": lambda: (first.input_power_w, second.input_power_w),
-            "winding_temperature_degc": lambda: (_degc(first), _degc(second)),
-            "coil_resistance_ohm": lambda: (_ohm(first), _ohm(second)),
-            "index": self._echoed_index,
-        }
+        measured: dict[str, object] = dict(
+            zip(MEASUREMENTS, zip(first.measure(), second.measure(), strict=True), strict=True)
+        )
+        measured["status"] = self._status()
+        measured["timestamp_ms"] = (self._now_ns - self._started_ns) // _NS_PER_MS & 0xFFFF
+        measured["bus_voltage_v"] = self._bus_voltage_v()
+        measured["index"] = self._echoed_index()
+        codec = self._replies[framing]
+        # A field that this board measures nothing for reads zero.
+        values = [measured.get(name, blank) for name, blank in self._reply_blanks]
+        return codec.encode_saturating(codec.values_type._make(values))[0]
 
     def _status(self) -> int:
         status = (self.profile.reply.protocol_version or 0) << VERSION_SHIFT | self.error
@@ -315,16 +304,6 @@ class MockBoard:
         return self._echo
 
     def _bus_voltage_v(self) -> float:
-        power_w = sum(output.input_power_w for output in self.outputs)
+        first, second = self.outputs
+        power_w = first.input_power_w + second.input_power_w
         return self._bus_nominal_v - _SUPPLY_RESISTANCE_OHM * power_w / self._bus_nominal_v
-
-
-def _degc(output: MotorOutput) -> float:
-    return math.nan if output.connection is None else output.winding_degc
-
-
-def _ohm(output: MotorOutput) -> float:
-    """Known once calibration has measured it."""
-    if output.connection is None or not output.is_ready:
-        return 0.0
-    return output.connection.motor.coil_resistance_ohm

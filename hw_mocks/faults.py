@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
@@ -31,7 +31,7 @@ class FaultKind(Enum):
     TRUNCATE = "truncate"
     """The exchange ends early."""
     DELAY = "delay"
-    """The board acts one exchange late (SPI); the reply comes late (serial)."""
+    """The board acts on two commands one exchange late (SPI); the reply comes late (serial)."""
     STUCK_LOW = "stuck-low"
     """Every byte to the host reads 0x00."""
     STUCK_HIGH = "stuck-high"
@@ -134,18 +134,25 @@ class FaultScript:
         return None
 
     def lasting(self, board: int, now_ns: int) -> list[Fault]:
-        """The lasting faults that hold a board now."""
-        return [
-            fault
-            for fault in self._timed
-            if fault.kind in _LASTING
-            and fault.board in (None, board)
-            and fault.at_s is not None
-            and fault.at_s * 1e9 <= now_ns < (fault.at_s + fault.for_s) * 1e9
-        ]
+        """The lasting faults that hold a board now.
+
+        However short, each is seen once: it may have come and gone since the last exchange.
+        """
+        held: list[Fault] = []
+        for number, fault in enumerate(self._timed):
+            if fault.kind not in _LASTING or fault.at_s is None:
+                continue
+            if self._is_due(number, fault, board, now_ns):
+                exchange = self._exchanges.get(board, -1) + 1
+                detail = f"for {fault.for_s:g} s"
+                self.events.append(FaultEvent(now_ns, board, exchange, fault.kind, detail))
+                held.append(fault)
+            elif (number, board) in self._started and now_ns - fault.at_s * 1e9 < fault.for_s * 1e9:
+                held.append(fault)
+        return held
 
     def log(self, board: int, now_ns: int, fault: Fault, detail: str) -> None:
-        """Note that a fault struck."""
+        """Note that a fault of `strike` struck."""
         exchange = self._exchanges.get(board, 0)
         self.events.append(FaultEvent(now_ns, board, exchange, fault.kind, detail))
 
@@ -174,54 +181,72 @@ def parse_fault(text: str) -> Fault:
     """
     name, _, rest = text.partition(":")
     kinds = {kind.value: kind for kind in FaultKind}
-    if name not in kinds:
+    kind = kinds.get(name)
+    problems: list[str] = []
+    if kind is None:
         close = difflib.get_close_matches(name, kinds, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(kinds)}"
-        raise MockConfigError(f"fault {text!r}", [f"kind {name!r} is unknown{hint}"])
-    kind = kinds[name]
-    problems: list[str] = []
-    values: dict[str, float] = {}
-    direction = None
+        problems.append(f"kind {name!r} is unknown{hint}")
+    given: dict[str, str] = {}
     for item in filter(None, rest.split(",")):
         key, equals, value = (part.strip() for part in item.partition("="))
-        if not equals:
+        if key not in _KEYS:
+            problems.append(f"key {key!r} is unknown; known: {', '.join(_KEYS)}")
+        elif not equals:
             problems.append(f"{key!r} has no value: write {key}=VALUE")
-        elif key == "direction":
-            direction = value
-            if kind is not FaultKind.FLIP or value not in ("command", "reply"):
-                problems.append(f"direction={value}: only for flip, command or reply")
-        elif key not in _KEYS:
-            problems.append(f"key {key!r} is unknown; known: {', '.join([*_KEYS, 'direction'])}")
+        elif key in given:
+            problems.append(f"{key} is given twice")
+        elif kind and not _KEYS[key].is_for(kind):
+            problems.append(f"{key}={value}: means nothing for {name}")
         else:
-            try:
-                values[key] = float(value)
-            except ValueError:
-                problems.append(f"{key}={value}: must be a number")
-                continue
-            low, high = _KEYS[key]
-            if not low <= values[key] <= high:
-                problems.append(f"{key}={value}: must lie between {low:g} and {high:g}")
-    if kind in _LASTING and "at" not in values:
+            problems += _KEYS[key].problems(key, value)
+        given[key] = value
+    if kind in _LASTING and "at" not in given:
         problems.append(f"{name} lasts: say when it starts, {name}:at=SECONDS")
-    if ("rate" in values) == ("at" in values) and not problems:
+    elif kind not in _LASTING and ("rate" in given) == ("at" in given):
         problems.append("give either rate=PROBABILITY or at=SECONDS")
-    if problems:
+    if problems or kind is None:
         raise MockConfigError(f"fault {text!r}", problems)
     return Fault(
         kind=kind,
-        rate=values.get("rate", 0.0),
-        at_s=values.get("at"),
-        for_s=values.get("for", _LASTING.get(kind, 0.0)),
-        board=int(values["board"]) if "board" in values else None,
-        direction=direction,
-        code=int(values.get("code", 7)),
+        rate=float(given.get("rate", 0.0)),
+        at_s=float(given["at"]) if "at" in given else None,
+        for_s=float(given.get("for", _LASTING.get(kind, 0.0))),
+        board=int(float(given["board"])) if "board" in given else None,
+        direction=given.get("direction"),
+        code=int(float(given.get("code", 7))),
     )
 
 
+class _Key(NamedTuple):
+    """What may stand behind a key, and which faults it means something for."""
+
+    low: float = 0.0
+    high: float = 0.0
+    is_whole: bool = False
+    words: tuple[str, ...] = ()
+    is_for: Callable[[FaultKind], bool] = lambda _: True
+
+    def problems(self, key: str, text: str) -> list[str]:
+        if self.words:
+            expected = " or ".join(self.words)
+            return [] if text in self.words else [f"{key}={text}: must be {expected}"]
+        try:
+            value = float(text)
+        except ValueError:
+            return [f"{key}={text}: must be a number"]
+        if not self.low <= value <= self.high:
+            return [f"{key}={text}: must lie between {self.low:g} and {self.high:g}"]
+        if self.is_whole and not value.is_integer():
+            return [f"{key}={text}: must be a whole number"]
+        return []
+
+
 _KEYS = {
-    "rate": (0.0, 1.0),
-    "at": (0.0, 1e6),
-    "for": (0.0, 1e6),
-    "board": (0, 63),
-    "code": (1, 15),
+    "rate": _Key(0.0, 1.0, is_for=lambda kind: kind not in _LASTING),
+    "at": _Key(0.0, 1e6),
+    "for": _Key(0.0, 1e6, is_for=lambda kind: kind in _LASTING),
+    "board": _Key(0, 63, is_whole=True),
+    "code": _Key(1, 15, is_whole=True, is_for=lambda kind: kind is FaultKind.BOARD_ERROR),
+    "direction": _Key(words=("command", "reply"), is_for=lambda kind: kind is FaultKind.FLIP),
 }

@@ -29,8 +29,15 @@ class FaultyWire:
 
     def transfer(self, sent: bytes, now_ns: int) -> bytes | int:
         """One chip-select window; an int is the errno that the driver fails with."""
-        if self._script.is_empty:
-            return self.board.transfer(sent)
+        received = self.shift(sent, now_ns)
+        self.board.settle()
+        return received
+
+    def shift(self, sent: bytes, now_ns: int) -> bytes | int:
+        """The same, but what the board makes of it may wait for its `settle`."""
+        self.board.line_ns = now_ns
+        if self._script.is_empty or not sent:
+            return self.board.shift(sent)
         held = hold_board(self.board, self._script, self.number, now_ns)
         if FaultKind.VANISH in held:
             return errno.ENODEV

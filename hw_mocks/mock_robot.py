@@ -69,7 +69,7 @@ class MockRobot:
                 actuators=actuators,
                 index_angles_rad=index_angles.tolist(),
                 effects=effects,
-                generator=np.random.default_rng(stream),
+                stream=stream,
                 calibration_s=calibration_s,
             )
             for port, stream in zip(robot.boards, per_board, strict=True)
@@ -129,10 +129,12 @@ class MockRobot:
         actuators: list[Actuator],
         index_angles_rad: list[float],
         effects: Effects,
-        generator: np.random.Generator,
+        stream: np.random.SeedSequence,
         calibration_s: float,
     ) -> MockBoard:
-        def output(joint: Joint | None) -> MotorOutput:
+        own, *per_output = (np.random.default_rng(part) for part in stream.spawn(3))
+
+        def output(joint: Joint | None, generator: np.random.Generator) -> MotorOutput:
             connection = None
             if joint is not None:
                 number = self.robot.joints.index(joint)
@@ -153,14 +155,14 @@ class MockRobot:
                 bus_nominal_v=self.robot.bus.nominal_v,
             )
 
-        first, second = self.robot.joints_on(port)
+        first, second = map(output, self.robot.joints_on(port), per_output)
         return MockBoard(
             port.name,
             profile,
-            (output(first), output(second)),
+            (first, second),
             bus_nominal_v=self.robot.bus.nominal_v,
             step_ns=STEP_NS,
-            generator=generator,
+            generator=own,
         )
 
 

@@ -1,6 +1,7 @@
 """One output of a mock board: control law, encoder, calibration and heat of one motor.
 
-What PROTOCOL.md says of a board, per motor, at the physics' step instead of the board's 25 µs.
+What PROTOCOL.md says of a board, per motor. A board looks at its encoder every 25 µs; here each
+physics step takes the mean of the law over the step, which for all that matters is the same.
 Nothing here knows bytes or the watchdog (`board`), nor what the motor turns (`plant`).
 """
 
@@ -27,6 +28,18 @@ _AMBIENT_DEGC = 25.0
 _THERMAL_CAPACITY_J_PER_K = 30.0
 _THERMAL_RESISTANCE_K_PER_W = 2.5
 _CRITICAL_TEMPERATURE_DEGC = 110.0
+
+
+MEASUREMENTS = (
+    "motor_position_rad",
+    "motor_velocity_rad_s",
+    "iq_a",
+    "motor_torque_nm",
+    "input_power_w",
+    "winding_temperature_degc",
+    "coil_resistance_ohm",
+)
+"""What an output measures, by the names of the wire's tables."""
 
 
 class MotorState(Enum):
@@ -70,7 +83,7 @@ class MotorOutput:
 
     Attributes:
         state: What it does now.
-        iq_a: The true current.
+        iq_a: The true current, on average over the last step.
         winding_degc: Temperature of the winding.
         is_index_found: Whether the encoder index has passed since calibration.
         index_toggle: Changes each time the index passes.
@@ -104,9 +117,14 @@ class MotorOutput:
         self._iq_noise_a = effects.iq_noise_a
         self._noise_block: list[float] = []
         self._step_s = step_s
+        self._half_step_s = 0.5 * step_s
         self._wrap_rad = behaviour.position_wrap_turns * _TURN_RAD
         self._velocity_gain = 1.0 - math.exp(-_TURN_RAD * _VELOCITY_FILTER_HZ * step_s)
         self._current_gain = 1.0 - math.exp(-_TURN_RAD * _CURRENT_FILTER_HZ * step_s)
+        # What a low-pass makes of a current that rises through the step, beyond its mean.
+        self._ramp_s = step_s - self._current_gain * (
+            self._half_step_s + 1.0 / (_TURN_RAD * _CURRENT_FILTER_HZ)
+        )
         self._count_rad = (
             _TURN_RAD / connection.drive.encoder_counts_per_turn
             if connection and effects.is_encoder_quantised
@@ -119,13 +137,16 @@ class MotorOutput:
         self._setpoint = Setpoint()
         self._reference_rad = 0.0
         self._current_limit_a = math.inf
-        self._integral_a = 0.0
+        self._integral_rad_s = 0.0
         self._true_rad = 0.0
         self._true_rad_s = 0.0
         self._angle_rad = 0.0
         self._velocity_rad_s = 0.0
         self._filtered_iq_a = 0.0
+        self._ramp_a = 0.0
+        self._is_calibrated = False
         self._zero_rad = 0.0
+        self._index_rad = self._quantised(connection.index_angle_rad) if connection else 0.0
         self._index_zero_rad = 0.0
         self._index_turn = 0
         # What the steps need at every turn, looked up once.
@@ -153,28 +174,30 @@ class MotorOutput:
     @property
     def position_rad(self) -> float:
         """Position as reported: zero before calibration has ended, then wrapped."""
-        if self.state not in (MotorState.RUNNING, MotorState.STOPPED):
+        if not self._is_calibrated:
             return 0.0
         wrap = self._wrap_rad
         return (self._unwrapped_rad + wrap) % (2.0 * wrap) - wrap
 
-    @property
-    def velocity_rad_s(self) -> float:
-        """Velocity as the board estimates it from its encoder."""
-        return self._velocity_rad_s
-
-    def measured_iq_a(self) -> float:
-        """The current as measured now, with its noise."""
-        if not self._iq_noise_a or self.connection is None:
-            return self._filtered_iq_a
-        if not self._noise_block:
-            self._noise_block = self._generator.normal(0.0, self._iq_noise_a, 1024).tolist()
-        return self._filtered_iq_a + self._noise_block.pop()
-
-    @property
-    def torque_nm(self) -> float:
-        """The torque that the board computes from its current."""
-        return self._nm_per_a * self._filtered_iq_a
+    def measure(self) -> tuple[float, ...]:
+        """What one reply says of this motor, in the order of `MEASUREMENTS`."""
+        iq_a = self._filtered_iq_a
+        connection = self.connection
+        if self._iq_noise_a and connection is not None:
+            if not self._noise_block:
+                self._noise_block = self._generator.normal(0.0, self._iq_noise_a, 1024).tolist()
+            iq_a += self._noise_block.pop()
+        return (
+            self.position_rad,
+            self._velocity_rad_s,
+            iq_a,
+            # As the board computes it, from the current that it measured.
+            self._nm_per_a * iq_a,
+            self.input_power_w,
+            self.winding_degc if connection else math.nan,
+            # Known once calibration has measured it.
+            self._coil_ohm if connection and self.is_ready else 0.0,
+        )
 
     @property
     def input_power_w(self) -> float:
@@ -206,12 +229,13 @@ class MotorOutput:
             self.state = MotorState.STOPPED
         elif self.state is MotorState.CALIBRATING:
             self.state = MotorState.IDLE
-        self._integral_a = 0.0
+        self._integral_rad_s = 0.0
 
     def reset(self) -> None:
         """ES is not set: idle, calibration and index forgotten."""
         self.state = MotorState.IDLE
-        self._integral_a = 0.0
+        self._integral_rad_s = 0.0
+        self._is_calibrated = False
         self.is_index_found = False
         self.index_toggle = False
         self.has_failed_alignment = False
@@ -220,7 +244,7 @@ class MotorOutput:
     def make_safe(self) -> None:
         """After an error: no more current until the error is cleared."""
         self.state = MotorState.SAFE
-        self._integral_a = 0.0
+        self._integral_rad_s = 0.0
 
     def power_up(self) -> None:
         """Everything that a microcontroller forgets; the winding stays as warm as it is."""
@@ -243,8 +267,12 @@ class MotorOutput:
     def drive_torque_nm(self) -> float:
         """Set the current for the coming step; returns the torque on the rotor."""
         state = self.state
+        self._ramp_a = 0.0
         if state is MotorState.RUNNING:
-            self.iq_a = self._within_voltage(self._control_law())
+            wanted_a = self._control_law()
+            self.iq_a = self._within_voltage(wanted_a)
+            if self.iq_a != wanted_a:
+                self._ramp_a = 0.0
         elif state is MotorState.CALIBRATING:
             self.iq_a = self._align()
         elif state is MotorState.SAFE and self._is_braking:
@@ -264,26 +292,22 @@ class MotorOutput:
             return
         self._true_rad = motor_position_rad
         self._true_rad_s = motor_velocity_rad_s
-        count = self._count_rad
-        angle = count * round(motor_position_rad / count) if count else motor_position_rad
-        if self.state is MotorState.RUNNING:
+        angle = self._quantised(motor_position_rad)
+        if self._is_calibrated:
             self._watch_rollover(angle)
         speed = (angle - self._angle_rad) / self._step_s
         self._velocity_rad_s += self._velocity_gain * (speed - self._velocity_rad_s)
         self._angle_rad = angle
-        self._filtered_iq_a += self._current_gain * (self.iq_a - self._filtered_iq_a)
-        index_turn = math.floor((angle - connection.index_angle_rad) / _TURN_RAD)
+        self._filtered_iq_a += self._current_gain * (self.iq_a - self._filtered_iq_a) + self._ramp_a
+        index_turn = math.floor((angle - self._index_rad) / _TURN_RAD)
         if index_turn != self._index_turn:
-            self._pass_index(connection, index_turn)
+            self._pass_index(index_turn)
 
     def place(self, motor_position_rad: float) -> None:
         """Tell the encoder where the rotor stands before the first step."""
         self._true_rad = motor_position_rad
-        count = self._count_rad
-        self._angle_rad = count * round(motor_position_rad / count) if count else motor_position_rad
-        if self.connection is not None:
-            angle = self._angle_rad - self.connection.index_angle_rad
-            self._index_turn = math.floor(angle / _TURN_RAD)
+        self._angle_rad = self._quantised(motor_position_rad)
+        self._index_turn = math.floor((self._angle_rad - self._index_rad) / _TURN_RAD)
 
     def heat(self, elapsed_s: float) -> None:
         """Advance the winding's temperature."""
@@ -295,26 +319,38 @@ class MotorOutput:
 
     # --- inside -----------------------------------------------------------------------------------
 
+    def _quantised(self, motor_position_rad: float) -> float:
+        count = self._count_rad
+        return count * round(motor_position_rad / count) if count else motor_position_rad
+
     @property
     def _unwrapped_rad(self) -> float:
         is_shifted = self.is_index_compensated and self.is_index_found
         return self._angle_rad - (self._index_zero_rad if is_shifted else self._zero_rad)
 
     def _control_law(self) -> float:
+        """The current on average over the coming step, in which the rotor turns on."""
         setpoint = self._setpoint
         wrap = self._wrap_rad
         error = (self._reference_rad - self._unwrapped_rad + wrap) % (2.0 * wrap) - wrap
+        drift_rad_s = -self._true_rad_s
+        if self._is_reference_advanced:
+            drift_rad_s += setpoint.motor_velocity_rad_s
+            self._reference_rad += setpoint.motor_velocity_rad_s * self._step_s
+        error += drift_rad_s * self._half_step_s
         current = (
             setpoint.kp_a_per_rad * error
             + setpoint.kd_a_s_per_rad * (setpoint.motor_velocity_rad_s - self._velocity_rad_s)
-            + self._integral_a
+            + setpoint.ki_a_per_rad_s * self._integral_rad_s
             + setpoint.iq_ff_a
         )
-        if self._is_reference_advanced:
-            self._reference_rad += setpoint.motor_velocity_rad_s * self._step_s
         limit = self._current_limit_a
         if -limit <= current <= limit:
-            self._integral_a += setpoint.ki_a_per_rad_s * error * self._step_s
+            # An integral that nobody uses is not kept: it would strike when Ki is set again.
+            self._integral_rad_s = (
+                self._integral_rad_s + error * self._step_s if setpoint.ki_a_per_rad_s else 0.0
+            )
+            self._ramp_a = setpoint.kp_a_per_rad * drift_rad_s * self._ramp_s
             return current
         return limit if current > 0.0 else -limit
 
@@ -344,6 +380,7 @@ class MotorOutput:
             self.has_failed_alignment = True
             return
         self.state = MotorState.RUNNING
+        self._is_calibrated = True
         self._zero_rad = self._angle_rad
 
     def _watch_rollover(self, angle_rad: float) -> None:
@@ -352,13 +389,13 @@ class MotorOutput:
         if math.floor((after + wrap) / (2 * wrap)) != math.floor((before + wrap) / (2 * wrap)):
             self.has_rolled_over = True
 
-    def _pass_index(self, connection: Connection, index_turn: int) -> None:
+    def _pass_index(self, index_turn: int) -> None:
         # Forwards the pulse is at the start of the new turn, backwards at the end of it.
         turn = max(index_turn, self._index_turn)
         self._index_turn = index_turn
-        if self.state is not MotorState.RUNNING:
+        if not self._is_calibrated:
             return
         self.index_toggle = not self.index_toggle
         if not self.is_index_found:
             self.is_index_found = True
-            self._index_zero_rad = connection.index_angle_rad + turn * _TURN_RAD
+            self._index_zero_rad = self._index_rad + turn * _TURN_RAD

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from hw_mocks.mock_robot import STEP_NS, MockRobot
 
 _LAG_MAX_NS = 20_000_000
-_NAP_S = 1e-3
+# Naps of one step: what arrives meets a simulation that is at most a step behind the clock.
+_NAP_S = STEP_NS * 1e-9
 
 
 class RealTime:
@@ -36,8 +37,14 @@ class RealTime:
         self._now_ns = now_ns
         self._started_ns = now_ns() - robot.now_ns
 
+    @property
+    def now_ns(self) -> int:
+        """Simulated time, also between two steps."""
+        simulated_ns = self._robot.now_ns
+        return min(self._now_ns() - self._started_ns, simulated_ns + _LAG_MAX_NS)
+
     def run(self, is_over: Callable[[], bool]) -> None:
-        """Simulate and serve until told to end; asked about once a millisecond."""
+        """Simulate and serve until told to end; asked at every step."""
         while not is_over():
             self._serve(_NAP_S)
             self._catch_up()

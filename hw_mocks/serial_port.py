@@ -16,6 +16,7 @@ from hw_mocks.realtime import RealTime
 
 _READ_MAX_BYTES = 4096
 _DELAY_NS = 30_000_000
+_STUCK = {FaultKind.STUCK_LOW: b"\x00", FaultKind.STUCK_HIGH: b"\xff"}
 
 
 class SerialPort:
@@ -42,6 +43,7 @@ class SerialPort:
         os.set_blocking(self._host, False)
         self.device = os.ttyname(self._slave)
         self._is_plugged = True
+        self._stuck_at: bytes | None = None
         self._last_reply = b""
         self._delayed: list[tuple[int, bytes]] = []
 
@@ -54,8 +56,9 @@ class SerialPort:
 
     def _serve(self, timeout_s: float) -> None:
         held = hold_board(self._board, self._script, self._number, self._robot.now_ns)
-        if FaultKind.UNPLUG in held:
+        if held & {FaultKind.UNPLUG, FaultKind.VANISH}:
             self._unplug()
+        self._stuck_at = next((level for kind, level in _STUCK.items() if kind in held), None)
         if not self._is_plugged:
             select.select((), (), (), timeout_s)
             return
@@ -104,6 +107,8 @@ class SerialPort:
             self._send(self._delayed.pop(0)[1])
 
     def _send(self, data: bytes) -> None:
+        if self._stuck_at is not None:
+            data = self._stuck_at * len(data)
         # A host that never reads fills the terminal's buffer; a real line would lose bytes too.
         with contextlib.suppress(BlockingIOError):
             os.write(self._host, data)

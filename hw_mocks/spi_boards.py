@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hw_mocks.faults import FaultKind, FaultScript
-from hw_mocks.faulty_wire import FaultyWire
+from hw_mocks.faulty_wire import FaultyWire, hold_board
 from hw_mocks.mock_robot import MockRobot
 from hw_mocks.realtime import RealTime
 from hw_mocks.spidev_server import SpidevServer, SpiTransfer
@@ -25,7 +25,6 @@ class SpiBoards:
     """
 
     def __init__(self, robot: MockRobot, script: FaultScript, directory: Path) -> None:
-        self._robot = robot
         self._script = script
         self._wires = {
             port.spi.device: FaultyWire(board, number, script)
@@ -34,36 +33,41 @@ class SpiBoards:
             )
         }
         self._server = SpidevServer(directory, list(self._wires), self._answer)
+        self._real_time = RealTime(robot, self._serve)
 
     def run(self, is_over: Callable[[], bool]) -> None:
         """Serve until told to end, then remove the devices."""
         with self._server:
-            RealTime(self._robot, self._serve).run(is_over)
+            self._real_time.run(is_over)
 
     def _serve(self, timeout_s: float) -> None:
-        self._server.poll(timeout_s)
+        # Whoever waits gets his bytes first; what the boards make of theirs comes after.
+        if self._server.poll(timeout_s):
+            for wire in self._wires.values():
+                wire.board.settle()
         if not self._script.is_empty:
             self._show_and_hide()
 
     def _show_and_hide(self) -> None:
+        now_ns = self._real_time.now_ns
         for device, wire in self._wires.items():
-            lasting = self._script.lasting(wire.number, self._robot.now_ns)
-            if any(fault.kind is FaultKind.VANISH for fault in lasting):
+            if FaultKind.VANISH in hold_board(wire.board, self._script, wire.number, now_ns):
                 self._server.remove(device)
             else:
                 self._server.restore(device)
 
     def _answer(self, transfer: SpiTransfer) -> bytes | int:
         wire = self._wires[transfer.device]
+        now_ns = self._real_time.now_ns
         is_understood = (
             transfer.mode & _SPI_MODE_BITS == 0
             and transfer.bits_per_word == 8
             and 0 < transfer.speed_hz <= _CLOCK_MAX_HZ
         )
         if is_understood:
-            return wire.transfer(transfer.tx, self._robot.now_ns)
+            return wire.shift(transfer.tx, now_ns)
         # Sampled on the wrong edge or too fast: both ends see every bit one place late.
-        received = wire.transfer(_late_by_one_bit(transfer.tx), self._robot.now_ns)
+        received = wire.transfer(_late_by_one_bit(transfer.tx), now_ns)
         return received if isinstance(received, int) else _late_by_one_bit(received)
 
 

@@ -37,7 +37,10 @@ _TRANSFER, _GET, _SET = range(3)
 _MODE, _BITS_PER_WORD, _SPEED_HZ = range(3)
 _MAX_PACKET_BYTES: Final = _REQUEST.size + 8192  # 4096 out, then 4096 in: spidev's limits
 
+# How long to look for more after a transfer, and around the moment when the next is expected.
 _SPIN_S: Final = 30e-6
+_LEAD_S: Final = 200e-6
+_LONGEST_RHYTHM_S: Final = 0.02
 _MAX_CONNECTIONS: Final = 256
 _MAX_SOCKET_PATH_BYTES: Final = 107
 _DEVICE_NAME: Final = re.compile(r"/dev/(spidev(?:0|[1-9]\d{0,2})\.(?:0|[1-9]\d{0,2}))")
@@ -99,6 +102,9 @@ class SpidevServer:
     ) -> None:
         self._answer = answer
         self._spin_until_s = 0.0
+        self._last_transfer_s = 0.0
+        self._rhythm_started_s = 0.0
+        self._rhythm_s = 0.0
         self._listening: dict[int, _Device] = {}
         self._connected: dict[int, tuple[socket.socket, _Device]] = {}
         self._devices = {
@@ -144,8 +150,16 @@ class SpidevServer:
             elif descriptor in self._listening:
                 self._accept(self._listening[descriptor])
         if transfers:
-            self._spin_until_s = time.monotonic() + _SPIN_S
+            self._keep_rhythm(time.monotonic())
         return transfers
+
+    def _keep_rhythm(self, now_s: float) -> None:
+        """Note when transfers come: a control loop asks all its boards, then rests, then again."""
+        if now_s - self._last_transfer_s > _LEAD_S:
+            self._rhythm_s = now_s - self._rhythm_started_s
+            self._rhythm_started_s = now_s
+        self._last_transfer_s = now_s
+        self._spin_until_s = now_s + _SPIN_S
 
     def remove(self, device: str) -> None:
         """Take a device away, as if its driver were unbound. Does nothing if it is gone already.
@@ -200,12 +214,23 @@ class SpidevServer:
 
     def _wait(self, timeout_s: float) -> list[tuple[int, int]]:
         # A program asks its boards one after the other: after a transfer the next is likely a few
-        # µs away, and waking up for it costs more than looking for it. Idle means asleep.
-        while timeout_s > 0 and time.monotonic() < self._spin_until_s:
+        # µs away, and waking up for it costs more than looking for it. The same goes for the moment
+        # at which a loop will ask again. Idle means asleep.
+        now_s = time.monotonic()
+        if timeout_s > 0 and self._rhythm_s < _LONGEST_RHYTHM_S:
+            expected_s = self._rhythm_started_s + self._rhythm_s
+            if expected_s - _LEAD_S <= now_s < expected_s + _LEAD_S:
+                self._spin_until_s = expected_s + _LEAD_S
+            elif now_s < expected_s - _LEAD_S:
+                timeout_s = min(timeout_s, expected_s - _LEAD_S - now_s)
+        end_s = min(self._spin_until_s, now_s + timeout_s)
+        while time.monotonic() < end_s:
             events = self._epoll.poll(0)
             if events:
                 return events
             os.sched_yield()
+        if now_s < self._spin_until_s:
+            return []
         # epoll counts whole milliseconds and rounds up. select does not; it costs 2 µs more.
         whole_ms, rest_ms = divmod(timeout_s * 1e3, 1.0)
         events = self._epoll.poll(whole_ms / 1e3) if whole_ms else []

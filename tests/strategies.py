@@ -1,4 +1,4 @@
-"""Hypothesis strategies for frames, made from the tables alone: a new field or profile needs none."""
+"""Hypothesis strategies for frames, made from the tables alone: a new field needs none of them."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ def raws(field: Field) -> st.SearchStrategy[int]:
 
 def limits(field: Field) -> tuple[float, float]:
     """The lowest and the highest value of a field."""
+    if field.is_integer:
+        return field.raw_minimum, field.raw_maximum
     low = field.raw_minimum * field.lsb + field.offset
     high = field.raw_maximum * field.lsb + field.offset
     return low, high

@@ -7,8 +7,12 @@ Results go to stdout, everything else to stderr. Exit codes: 0 ok, 1 failed, 2 u
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
+import os
 import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
@@ -17,13 +21,17 @@ from firmware_protocol.errors import ProtocolError
 from firmware_protocol.profiles import PROFILES
 from hw_mocks.errors import MockConfigError, MockError
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 OK, FAILED, USAGE, BOARD_FAULT, INTERRUPTED = 0, 1, 2, 3, 130
 
 Handler = Callable[[argparse.Namespace], int]
+Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001
 
 
 def add_verb(
-    verbs: argparse._SubParsersAction[argparse.ArgumentParser],
+    verbs: Verbs,
     name: str,
     *,
     handler: Handler | None,
@@ -37,6 +45,7 @@ def add_verb(
         description=f"{summary[0].upper()}{summary[1:]}.",
         epilog=f"example:\n{example}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
     if handler is not None:
         parser.set_defaults(handler=handler)
@@ -88,19 +97,68 @@ def say(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def run_handler(handler: Handler, arguments: argparse.Namespace) -> int:
-    """Run a verb; what a user can get wrong ends in a sentence and an exit code."""
+def make_console() -> Console:
+    """Where tables for people are printed."""
+    from rich.console import Console  # noqa: PLC0415 - 40 ms that machines need not wait for
+
+    class QuietlyCut(Console):
+        def on_broken_pipe(self) -> None:
+            # Rich would end the process with exit code 1, which for us means something else.
+            raise BrokenPipeError
+
+    return QuietlyCut()
+
+
+def open_streams() -> None:
+    """Make sure that stdin, stdout and stderr can be used, whatever the caller closed.
+
+    A file opened later must not take the place of a closed stdout, and a character that the
+    terminal's encoding lacks must not end a command.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:
+            # The lowest free descriptor is the one that was closed; programs that we start get it.
+            descriptor = os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(descriptor, True)
+            stream = open(descriptor, mode, encoding="utf-8", closefd=False)  # noqa: SIM115
+            setattr(sys, name, stream)
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def run_guarded(run: Callable[[], int]) -> int:
+    """Run a command; what a user can get wrong ends in a sentence and an exit code."""
     try:
-        return handler(arguments)
+        try:
+            exit_code = run()
+        except SystemExit as end:  # how argparse ends, after a message of its own
+            exit_code = end.code if isinstance(end.code, int) else OK
+        # What is still buffered fails here if it fails, and not while Python shuts down.
+        sys.stdout.flush()
     except (ConfigError, MockConfigError) as error:
         say(f"armature: {error}")
         return USAGE
-    except (DaqError, ProtocolError, MockError) as error:
-        say(f"armature: {error}")
-        return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
         # The reader of our output has left (`armature … | head`): nothing more to say.
-        sys.stderr.close()
+        _drop_output()
         return OK
+    except (DaqError, ProtocolError, MockError) as error:
+        say(f"armature: {error}")
+        return FAILED
+    except OSError as error:
+        # A full disk, no place for temporary files: nothing that a traceback would explain better.
+        say(f"armature: {error}")
+        _drop_output()
+        return FAILED
+    return exit_code
+
+
+def _drop_output() -> None:
+    """Send what is still buffered nowhere, so that Python's shutdown does not fail on it."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

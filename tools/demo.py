@@ -6,7 +6,6 @@ import argparse
 import dataclasses
 import math
 import time
-from typing import Any
 
 from daq.board import Reading
 from daq.links.address import parse_link
@@ -17,10 +16,12 @@ from tools.cli import (
     BOARD_FAULT,
     FAILED,
     OK,
+    Verbs,
     add_json_option,
     add_profile_option,
     add_robot_option,
     add_verb,
+    make_console,
     print_json,
     say,
 )
@@ -34,13 +35,13 @@ _MODE = {flag.name: 1 << flag.bit for flag in MODE_FLAGS}
 _STATUS = {flag.name: 1 << flag.bit for flag in STATUS_FLAGS}
 
 
-def add_to(verbs: Any) -> None:
+def add_to(verbs: Verbs, summary: str) -> None:
     """Add the verb to the command line."""
     parser = add_verb(
         verbs,
         "demo",
         handler=_demo,
-        summary="enable, calibrate and move mock boards at 1 kHz in virtual time",
+        summary=summary,
         example="  armature demo --robot laas4 --profile uomodri",
     )
     add_robot_option(parser)
@@ -93,7 +94,7 @@ class _Session:
 
     def step(self) -> None:
         """Command a position step and note how the motors follow."""
-        gains = {"kp_a_per_rad": (1.0, 1.0), "kd_a_s_per_rad": (0.02, 0.02)}
+        gains = {"kp_a_per_rad": (3.0, 3.0), "kd_a_s_per_rad": (0.3, 0.3)}
         for elapsed_ms in range(1, _STEP_MS + 1):
             self._cycle({"motor_position_rad": (_STEP_RAD, _STEP_RAD), **gains})
             if elapsed_ms in _SHOWN_MS:
@@ -143,10 +144,9 @@ class _Session:
 
     def show(self) -> None:
         """Tables for people."""
-        from rich.console import Console  # noqa: PLC0415 - 40 ms that machines need not wait for
-        from rich.table import Table  # noqa: PLC0415
+        from rich.table import Table  # noqa: PLC0415 - 40 ms that machines need not wait for
 
-        console = Console()
+        console = make_console()
         for fault in self.faults:
             say(f"armature: {fault}")
         if self.calibration_ms is None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import os
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from daq.errors import DaqError
 from daq.findings import Finding, Level
@@ -17,15 +16,18 @@ from daq.probe import diagnose_board
 from daq.robot.description import Robot
 from daq.robot.load import load_robot
 from daq.wire_limits import board_profile, wire_problems
+from hw_mocks.errors import MockError
 from tools.boards import open_boards
 from tools.cli import (
     FAILED,
     OK,
+    Verbs,
     add_json_option,
     add_link_option,
     add_profile_option,
     add_robot_option,
     add_verb,
+    make_console,
     print_json,
 )
 
@@ -37,13 +39,13 @@ _STYLES = {
 }
 
 
-def add_to(verbs: Any) -> None:
+def add_to(verbs: Verbs, summary: str) -> None:
     """Add the verb to the command line."""
     parser = add_verb(
         verbs,
         "doctor",
         handler=_doctor,
-        summary="check whether a robot could run here, and say how to mend what is wrong",
+        summary=summary,
         example="  armature doctor --robot laas4 --link mock\n"
         "  armature mock exec --robot laas4 -- armature doctor --robot laas4 --link spi",
     )
@@ -69,10 +71,13 @@ def _doctor(arguments: argparse.Namespace) -> int:
 
 
 def _diagnose(robot: Robot, address: LinkAddress, profile: str | None) -> Iterator[Finding]:
-    boards = f"{len(robot.boards)} board{'s' if len(robot.boards) > 1 else ''}"
-    yield Finding(Level.OK, "robot file", f"{robot.name}: {len(robot.joints)} joints, {boards}")
+    boards, joints = _counted(robot.boards, "board"), _counted(robot.joints, "joint")
+    yield Finding(Level.OK, "robot file", f"{robot.name}: {joints}, {boards}")
     for problem in wire_problems(robot, profile=profile):
         yield Finding(Level.PROBLEM, "robot file", problem, "change the robot file")
+    if address.kind is LinkKind.SERIAL and len(robot.boards) > 1:
+        text = f"{robot.name} has {boards}; a serial port carries one"
+        yield Finding(Level.PROBLEM, "link", text, "use --link spi, or a robot file of one board")
     yield from diagnose_host()
     if address.kind is LinkKind.SPI:
         yield from diagnose_pi_spi(robot)
@@ -80,6 +85,10 @@ def _diagnose(robot: Robot, address: LinkAddress, profile: str | None) -> Iterat
     yield from devices
     if all(finding.level is not Level.PROBLEM for finding in devices):
         yield from _boards(robot, address, profile)
+
+
+def _counted(things: Sequence[object], noun: str) -> str:
+    return f"{len(things)} {noun}{'s' if len(things) != 1 else ''}"
 
 
 def _devices(robot: Robot, address: LinkAddress) -> Iterator[Finding]:
@@ -120,7 +129,11 @@ def _device(name: str, *, is_spi: bool) -> Finding:
             "this user may not read and write it",
             f"sudo usermod -aG {group} $USER, then log in again",
         )
-    holder = lock_holder(name) if is_spi else None
+    try:
+        holder = lock_holder(name) if is_spi else None
+    except OSError as error:
+        fix = f"look at {error.filename} and remove it" if error.filename else "try again"
+        return Finding(Level.PROBLEM, name, f"cannot see who holds it: {error.strerror}", fix)
     if holder:
         return Finding(Level.PROBLEM, name, f"in use by {holder}", "stop that program first")
     return Finding(Level.OK, name, "present, permitted, free" if is_spi else "present, permitted")
@@ -137,16 +150,15 @@ def _boards(robot: Robot, address: LinkAddress, profile: str | None) -> Iterator
                     now_ns=opened.now_ns,
                     sleep_until_ns=opened.sleep_until_ns,
                 )
-    except DaqError as error:
-        yield Finding(Level.PROBLEM, "boards", str(error))
+    except (DaqError, MockError) as error:
+        yield Finding(Level.PROBLEM, "boards", str(error), "mend that, then ask again")
 
 
 def _show(robot: Robot, link: str, findings: list[Finding], *, can_run: bool) -> None:
-    from rich.console import Console  # noqa: PLC0415 - 40 ms that machines need not wait for
     from rich.markup import escape  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415 - 40 ms that machines need not wait for
 
-    table = Table(title=f"Robot {robot.name} on link {escape(link)}", show_lines=False)
+    table = Table(title=f"Robot {escape(robot.name)} on link {escape(link)}", show_lines=False)
     table.add_column("")
     table.add_column("what")
     table.add_column("found, and what to do")
@@ -154,7 +166,7 @@ def _show(robot: Robot, link: str, findings: list[Finding], *, can_run: bool) ->
         text = escape(finding.text) + (f"\n→ {escape(finding.fix)}" if finding.fix else "")
         style = _STYLES[finding.level]
         table.add_row(f"[{style}]{finding.level.value}[/]", escape(finding.subject), text)
-    console = Console()
+    console = make_console()
     console.print(table)
     verdict = "[green]the robot can run[/]" if can_run else "[bold red]the robot cannot run[/]"
     console.print(verdict)

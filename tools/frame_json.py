@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import json
 import math
+from collections import Counter
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
-
-import msgspec
 
 from firmware_protocol.codec import FrameCodec, checked_raw
 from firmware_protocol.errors import FieldRangeError
@@ -29,12 +29,7 @@ def raws_from_json(codec: FrameCodec[Any], text: str) -> list[int]:
         FrameInputError: Malformed JSON; an unknown, missing or doubled key; a value of a wrong type
             or out of range.
     """
-    try:
-        given = msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
-        raise FrameInputError(f"not JSON: {error}") from None
-    if not isinstance(given, dict):
-        raise FrameInputError("not a JSON object")
+    given = _parsed(text)
     raws: dict[str, Any] = {}
     problems: list[str] = []
     for raw_key, group in groupby(codec.layout.fields, key=attrgetter("raw_key")):
@@ -46,6 +41,35 @@ def raws_from_json(codec: FrameCodec[Any], text: str) -> list[int]:
     if problems:
         raise FrameInputError("; ".join(problems))
     return codec.raws_from_keys(raws)
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    """The object, every key given once.
+
+    Python's own parser, because it can say that a key is doubled. Its NaN and Infinity, which are
+    not JSON, become texts, so that the check of each key refuses them.
+    """
+    try:
+        given = json.loads(text, object_pairs_hook=_once, parse_constant=str)
+    except RecursionError:
+        raise FrameInputError("not JSON that describes a frame: nested too deeply") from None
+    except FrameInputError:
+        raise
+    except json.JSONDecodeError as error:
+        raise FrameInputError(f"not JSON: {error.msg} at column {error.colno}") from None
+    except ValueError as error:  # an integer of thousands of digits
+        raise FrameInputError(f"not JSON that describes a frame: {error}") from None
+    if not isinstance(given, dict):
+        raise FrameInputError("not a JSON object")
+    return given
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    counts = Counter(key for key, _ in pairs)
+    doubled = [repr(key[:60]) for key, count in counts.items() if count > 1]
+    if doubled:
+        raise FrameInputError(f"given more than once: {', '.join(doubled)}")
+    return dict(pairs)
 
 
 def _raws(raw_key: str, fields: list[Field], given: dict[str, Any]) -> int | list[int]:
@@ -84,7 +108,7 @@ def _entries(key: str, value: Any, count: int | None, types: tuple[type, ...]) -
         return entries
     noun = "number" if float in types else "integer"
     wanted = f"a list of {count} {noun}s" if count else f"one {noun}"
-    shown = msgspec.json.encode(value).decode()[:60]
+    shown = json.dumps(value)[:60]
     raise FrameInputError(f"{key} = {shown}: expected {wanted}")
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any, TextIO
 
 import msgspec
 
@@ -18,10 +17,11 @@ from firmware_protocol.document import markdown_section, protocol_page, text_tab
 from firmware_protocol.errors import ProtocolError
 from firmware_protocol.fields import Direction, Framing
 from firmware_protocol.profiles import Profile, profile_named
-from tools.cli import FAILED, OK, USAGE, add_profile_option, add_verb, say
+from tools.cli import FAILED, OK, USAGE, Verbs, add_profile_option, add_verb, make_console, say
 from tools.frame_json import FrameInputError, raws_from_json
 
 _LINE_MAX_CHARACTERS = 10_000
+_TOO_LONG = f"a line of more than {_LINE_MAX_CHARACTERS} characters"
 _DECODE_EXAMPLE = """\
   echo 000000000000000000000000000000000000000000000000000000000000dfff5283 |
       armature frames decode --profile uomodri --direction reply --jsonl -"""
@@ -31,13 +31,13 @@ _ENCODE_EXAMPLE = """\
       armature frames encode --profile uomodri --jsonl -"""
 
 
-def add_to(verbs: Any) -> None:
+def add_to(verbs: Verbs, summary: str) -> None:
     """Add the verb to the command line."""
     parser = add_verb(
         verbs,
         "frames",
         handler=None,
-        summary="decode, encode and document the boards' frames",
+        summary=summary,
         example=_DECODE_EXAMPLE,
     )
     actions = parser.add_subparsers(metavar="ACTION", required=True)
@@ -127,6 +127,8 @@ def decoded(codec: FrameCodec[Any], profile: Profile, text: str) -> dict[str, An
         "flags": None,
         "fault": None,
     }
+    if len(text) > _LINE_MAX_CHARACTERS:
+        return {**result, "error": _TOO_LONG}
     try:
         frame = bytes.fromhex(text)
     except ValueError as error:
@@ -180,12 +182,12 @@ def _decode(arguments: argparse.Namespace) -> int:
 
 def _show(arguments: argparse.Namespace, profile: Profile, codec: FrameCodec[Any]) -> int:
     """Frames as tables for people; exits 1 when one of them is not valid."""
-    from rich.console import Console  # noqa: PLC0415 - 40 ms that machines need not wait for
-    from rich.table import Table  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415 - 40 ms that machines need not wait for
 
-    console = Console()
+    console = make_console()
     exit_code = OK
-    for text in arguments.hex or (line.strip() for line in sys.stdin if line.strip()):
+    lines = (line.strip() for line in _bounded(sys.stdin))
+    for text in arguments.hex or filter(None, lines):
         result = decoded(codec, profile, text)
         if not result["valid"]:
             say(f"{text[:80]}: {result['error']}")
@@ -226,6 +228,8 @@ def _encode(arguments: argparse.Namespace) -> int:
         nonlocal problems, number
         number += 1
         try:
+            if len(line) > _LINE_MAX_CHARACTERS:
+                raise FrameInputError(_TOO_LONG)
             return codec.encode_raw(raws_from_json(codec, line)).hex()
         except (FrameInputError, ProtocolError) as error:
             problems += 1
@@ -261,28 +265,28 @@ def _codec(arguments: argparse.Namespace) -> tuple[Profile, FrameCodec[Any]]:
 
 
 def _each_line(source: str, convert: Callable[[str], str]) -> int:
-    try:
-        with _opened(source) as lines:
-            for line in lines:
-                print(convert(line.strip()), flush=True)
-    except OSError as error:
-        if isinstance(error, BrokenPipeError):
+    with ExitStack() as stack:
+        try:
+            lines = sys.stdin if source == "-" else stack.enter_context(_open(source))
+            for line in _bounded(lines):
+                # Some editors put a byte order mark in front.
+                print(convert(line.removeprefix("\ufeff").strip()), flush=True)
+        except BrokenPipeError:
             raise
-        say(f"armature: {source}: {error.strerror}")
-        return FAILED
+        except OSError as error:
+            say(f"armature: {source}: {error.strerror}")
+            return FAILED
     return OK
 
 
-@contextmanager
-def _opened(source: str) -> Iterator[Iterable[str]]:
-    if source == "-":
-        yield _bounded(sys.stdin)
-    else:
-        with Path(source).open(encoding="utf-8", errors="replace") as file:
-            yield _bounded(file)
+def _open(source: str) -> TextIO:
+    return open(source, encoding="utf-8", errors="replace")
 
 
-def _bounded(file: Any) -> Iterator[str]:
-    """Lines, none longer than a frame could need."""
-    while line := file.readline(_LINE_MAX_CHARACTERS):
+def _bounded(file: TextIO) -> Iterator[str]:
+    """Lines, each cut to one character more than is allowed."""
+    limit = _LINE_MAX_CHARACTERS + 1
+    while line := file.readline(limit):
         yield line
+        while len(line) == limit and not line.endswith("\n"):
+            line = file.readline(limit)

@@ -1,35 +1,63 @@
-"""The `armature` command."""
+"""The `armature` command.
+
+A verb's module is imported only when that verb is used, so that printing a table does not wait for
+the simulation.
+"""
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 from collections.abc import Sequence
 
-from tools import demo, doctor, frames, mock
-from tools.cli import run_handler
+from tools.cli import open_streams, run_guarded
 from tools.version import __version__
 
+VERBS = {
+    "demo": "enable, calibrate and move mock boards at 1 kHz in virtual time",
+    "doctor": "check whether a robot could run here, and say how to mend what is wrong",
+    "frames": "decode, encode and document the boards' frames",
+    "mock": "run programs against mock boards",
+}
+"""Each verb is the module of that name in this package; its `add_to` adds the options."""
 
-def make_parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+
+def make_parser(verb: str | None = None) -> argparse.ArgumentParser:
+    """The command line.
+
+    Args:
+        verb: The verb whose options are wanted; the others are only listed.
+    """
     parser = argparse.ArgumentParser(
         prog="armature",
         description="Drive robot arms with SPI motor boards, record them, identify them.",
         epilog="example:\n  armature demo --robot laas4",
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"armature {__version__}")
     verbs = parser.add_subparsers(metavar="VERB", required=True)
-    for module in (demo, doctor, frames, mock):
-        module.add_to(verbs)
+    for name, summary in VERBS.items():
+        if name == verb:
+            importlib.import_module(f"tools.{name}").add_to(verbs, summary)
+        else:
+            verbs.add_parser(name, help=summary)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line; returns the exit code."""
-    arguments = make_parser().parse_args(argv)
-    return run_handler(arguments.handler, arguments)
+    open_streams()
+    return run_guarded(lambda: _run(sys.argv[1:] if argv is None else argv))
+
+
+def _run(argv: Sequence[str]) -> int:
+    # The options in front of the verb take no values, so the first word is the verb.
+    verb = next((word for word in argv if not word.startswith("-")), None)
+    arguments = make_parser(verb).parse_args(argv)
+    exit_code: int = arguments.handler(arguments)
+    return exit_code
 
 
 if __name__ == "__main__":

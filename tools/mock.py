@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, TypeVar
 
+from daq.errors import ConfigError
 from daq.robot.load import load_robot
 from hw_mocks.effects import parse_effects
 from hw_mocks.errors import MockConfigError
-from hw_mocks.faults import FaultKind, FaultScript, parse_fault
+from hw_mocks.faults import Fault, FaultKind, FaultScript, parse_fault
 from hw_mocks.mock_robot import MockRobot
 from hw_mocks.serial_port import SerialPort
 from hw_mocks.spi_boards import SpiBoards
 from hw_mocks.spidev_shim import shim_environment
 from tools.cli import (
-    FAILED,
     OK,
     USAGE,
+    Verbs,
     add_json_option,
     add_profile_option,
     add_robot_option,
@@ -33,6 +35,17 @@ from tools.cli import (
     say,
 )
 
+T = TypeVar("T")
+
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_NOT_FOUND, _NOT_EXECUTABLE = 127, 126
+"""Exit codes of `exec` when there is no program that could have one: those of env and the shells"""
+_SPI_FAULTS = (
+    FaultKind.STUCK_LOW,
+    FaultKind.STUCK_HIGH,
+    FaultKind.VANISH,
+    FaultKind.IO_ERROR,
+)
 _EXEC_EXAMPLE = """\
   armature mock exec --robot laas4 --profile uomodri --fault flip:rate=0.01 -- \\
       python3 -c 'import spidev; s = spidev.SpiDev(); s.open(0, 0); print(s.xfer2([0] * 34))'"""
@@ -44,13 +57,13 @@ _FAULT_HELP = (
 )
 
 
-def add_to(verbs: Any) -> None:
+def add_to(verbs: Verbs, summary: str) -> None:
     """Add the verb to the command line."""
     parser = add_verb(
         verbs,
         "mock",
         handler=None,
-        summary="run programs against mock boards",
+        summary=summary,
         example=_EXEC_EXAMPLE,
     )
     actions = parser.add_subparsers(metavar="ACTION", required=True)
@@ -105,20 +118,51 @@ def _add_mock_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _make_mock(arguments: argparse.Namespace) -> tuple[MockRobot, FaultScript]:
+def _make_mock(
+    arguments: argparse.Namespace, *, impossible: Collection[FaultKind] = ()
+) -> tuple[MockRobot, FaultScript]:
+    """The robot and the faults that the options ask for.
+
+    Args:
+        arguments: The options of `_add_mock_options`.
+        impossible: Faults that cannot happen on this kind of device.
+
+    Raises:
+        MockConfigError: Options are wrong; lists every problem of all of them.
+    """
+    problems: list[str] = []
+
+    def read(parse: Callable[[str], T], text: str) -> T | None:
+        try:
+            return parse(text)
+        except (ConfigError, MockConfigError) as error:
+            problems.extend(f"{error.source}: {problem}" for problem in error.problems)
+            return None
+
     if arguments.seed < 0:
-        raise MockConfigError("--seed", [f"{arguments.seed}: must not be negative"])
-    robot = load_robot(arguments.robot)
-    faults = [parse_fault(text) for text in arguments.fault]
-    for fault, text in zip(faults, arguments.fault, strict=True):
-        if fault.board is not None and fault.board >= len(robot.boards):
-            problem = f"board={fault.board}: robot {robot.name} has {len(robot.boards)}, from 0"
-            raise MockConfigError(f"--fault {text}", [problem])
+        problems.append(f"--seed {arguments.seed}: must not be negative")
+    if not 0.0 <= arguments.spread <= 1.0:
+        problems.append(f"--spread {arguments.spread:g}: must lie between 0 and 1")
+    robot = read(load_robot, arguments.robot)
+    effects = read(parse_effects, arguments.effects)
+    faults: list[Fault] = []
+    for text in arguments.fault:
+        fault = read(parse_fault, text)
+        if fault is None:
+            continue
+        faults.append(fault)
+        if fault.kind in impossible:
+            problems.append(f"fault {text!r}: cannot happen on this kind of device")
+        if robot and fault.board is not None and fault.board >= len(robot.boards):
+            count = len(robot.boards)
+            problems.append(f"fault {text!r}: robot {robot.name} has {count} boards, from 0")
+    if problems or robot is None or effects is None:
+        raise MockConfigError("the mock cannot be set up", problems)
     mock = MockRobot(
         robot,
         profile=arguments.profile,
         seed=arguments.seed,
-        effects=parse_effects(arguments.effects),
+        effects=effects,
         spread=arguments.spread,
     )
     return mock, FaultScript(faults, seed=arguments.seed)
@@ -134,55 +178,92 @@ def _exec(arguments: argparse.Namespace) -> int:
     if not command:
         say("armature: nothing to run: armature mock exec --robot laas4 -- CMD ARGS")
         return USAGE
-    mock, script = _make_mock(arguments)
+    mock, script = _make_mock(arguments, impossible=[FaultKind.UNPLUG])
     # A short path: the name of a socket has at most 107 bytes.
-    with tempfile.TemporaryDirectory(prefix="armature-") as directory:
-        boards = SpiBoards(mock, script, Path(directory))
+    with tempfile.TemporaryDirectory(prefix="armature-") as directory, _Signals() as signals:
         environment = shim_environment(Path(directory), os.environ)
+        boards = SpiBoards(mock, script, Path(directory))
         try:
             child = subprocess.Popen(command, env=environment)
         except OSError as error:
+            boards.run(lambda: True)  # removes the devices
             say(f"armature: cannot run {command[0]}: {error.strerror}")
-            return FAILED
-        # The child decides what an interrupt means; it gets it from the terminal too.
-        with _signals_to(child):
+            return _NOT_FOUND if error.errno == errno.ENOENT else _NOT_EXECUTABLE
+        signals.forward_to(child)
+        try:
             boards.run(lambda: child.poll() is not None)
+        except BaseException:
+            # The simulation failed: a program without its boards must not go on.
+            child.kill()
+            child.wait()
+            raise
     return child.returncode if child.returncode >= 0 else 128 - child.returncode
 
 
-@contextmanager
-def _signals_to(child: subprocess.Popen[bytes]) -> Iterator[None]:
-    def forward(number: int, _frame: object) -> None:
-        child.send_signal(number)
+class _Signals:
+    """Passes what ends a program on to the child, from before it is started until it is over."""
 
-    previous = {
-        signal.SIGINT: signal.signal(signal.SIGINT, signal.SIG_IGN),
-        signal.SIGTERM: signal.signal(signal.SIGTERM, forward),
-        signal.SIGHUP: signal.signal(signal.SIGHUP, forward),
-    }
-    try:
-        yield
-    finally:
-        for number, handler in previous.items():
+    def __init__(self) -> None:
+        self._child: subprocess.Popen[bytes] | None = None
+        self._early: list[int] = []
+        self._previous: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        for number in _ENDING:
+            # A handler, not SIG_IGN, which the child would inherit.
+            self._previous[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        for number, handler in self._previous.items():
             signal.signal(number, handler)
+
+    def forward_to(self, child: subprocess.Popen[bytes]) -> None:
+        """Pass signals on to this child, also those that came before it was there."""
+        self._child = child
+        for number in self._early:
+            child.send_signal(number)
+
+    def _handle(self, number: int, _frame: object) -> None:
+        if self._child is None:
+            self._early.append(number)
+        elif number != signal.SIGINT or not _is_in_foreground():
+            self._child.send_signal(number)
+
+
+def _is_in_foreground() -> bool:
+    """Whether Ctrl-C on the terminal reaches this process, and so the child by itself too."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
 
 
 # --- serial ---------------------------------------------------------------------------------------
 
 
 def _serial(arguments: argparse.Namespace) -> int:
-    mock, script = _make_mock(arguments)
+    mock, script = _make_mock(arguments, impossible=_SPI_FAULTS)
     if not 0 <= arguments.board < len(mock.boards):
         problem = f"{arguments.board}: robot {mock.robot.name} has {len(mock.boards)}, from 0"
         raise MockConfigError("--board", [problem])
     port = SerialPort(mock, arguments.board, script)
-    print(port.device, flush=True)
-    say(f"serving board {mock.boards[arguments.board].name}; stop with Ctrl-C")
-    port.run(_interrupted())
+    # Ready to be interrupted before anybody is told that it serves.
+    with _interruption() as is_interrupted:
+        print(port.device, flush=True)
+        say(f"serving board {mock.boards[arguments.board].name}; stop with Ctrl-C")
+        port.run(is_interrupted)
     return OK
 
 
-def _interrupted() -> Callable[[], bool]:
+@contextmanager
+def _interruption() -> Iterator[Callable[[], bool]]:
     """Whether somebody asked us to stop: how this command ends, and no error."""
     is_over = False
 
@@ -190,9 +271,12 @@ def _interrupted() -> Callable[[], bool]:
         nonlocal is_over
         is_over = True
 
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, stop)
-    return lambda: is_over
+    previous = {number: signal.signal(number, stop) for number in _ENDING}
+    try:
+        yield lambda: is_over
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
 # --- truth ----------------------------------------------------------------------------------------

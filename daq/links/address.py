@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import Enum
-from urllib.parse import parse_qsl, urlsplit
 
 from daq.errors import ConfigError
 
 _BAUD_RANGE = range(9_600, 20_000_001)
+_SERIAL = re.compile(r"serial://(?P<device>/[^?\0]+)(\?baud=(?P<baud>[0-9]{1,9}))?")
 
 
 class LinkKind(Enum):
@@ -49,23 +50,16 @@ def parse_link(text: str) -> LinkAddress:
     is_traced = address != text
     if address in (LinkKind.MOCK.value, LinkKind.SPI.value):
         return LinkAddress(LinkKind(address), is_traced=is_traced)
-    parts = urlsplit(address)
-    if parts.scheme != LinkKind.SERIAL.value:
+    match = _SERIAL.fullmatch(address)
+    if match is None:
         raise ConfigError(
-            f"--link {text}",
+            f"--link {text[:200]}",
             ["expected mock, spi or serial:///dev/ttyUSB0?baud=2000000, with spy+ in front or not"],
         )
-    problems = []
-    if parts.netloc or not parts.path.startswith("/"):
-        problems.append("the port needs three slashes: serial:///dev/ttyUSB0")
-    baud = None
-    for key, value in parse_qsl(parts.query, keep_blank_values=True):
-        if key != "baud":
-            problems.append(f"unknown key {key!r}, expected baud")
-        elif not value.isdecimal() or int(value) not in _BAUD_RANGE:
-            problems.append(f"baud={value}: expected {_BAUD_RANGE.start} to {_BAUD_RANGE.stop - 1}")
-        else:
-            baud = int(value)
-    if problems:
-        raise ConfigError(f"--link {text}", problems)
-    return LinkAddress(LinkKind.SERIAL, device=parts.path, baud=baud, is_traced=is_traced)
+    device, baud = match["device"], match["baud"]
+    if baud is not None and int(baud) not in _BAUD_RANGE:
+        limits = f"expected {_BAUD_RANGE.start} to {_BAUD_RANGE.stop - 1}"
+        raise ConfigError(f"--link {text}", [f"baud={baud}: {limits}"])
+    return LinkAddress(
+        LinkKind.SERIAL, device=device, baud=int(baud) if baud else None, is_traced=is_traced
+    )

@@ -15,10 +15,10 @@ from daq.errors import DeviceBusyError, DeviceGoneError, DeviceIoError, Transpor
 from daq.links.failures import transport_error
 from firmware_protocol.codec import FrameCodec
 from firmware_protocol.fields import Framing
+from firmware_protocol.frame_finder import FrameFinder
 from firmware_protocol.values import ReplyValues
 
 DEFAULT_REPLY_TIMEOUT_S = 0.02
-_BUFFER_FRAMES = 4
 
 
 class SerialLink:
@@ -53,10 +53,10 @@ class SerialLink:
     ) -> None:
         self.name = device
         self.resynchronised = 0
-        self._reply = reply
+        self._finder = FrameFinder(reply)
+        self._frame_size = reply.size
         self._timeout_s = reply_timeout_s
         self._now_s = now_s
-        self._received = bytearray()
         self._serial = _open(device, baud)
 
     def exchange(self, frame: bytes) -> bytes:
@@ -70,23 +70,24 @@ class SerialLink:
         """
         # Whatever is still on the line answers an earlier command.
         self._discard()
+        received = bytearray()
+        skipped_before = self._finder.skipped
         try:
             self._serial.write(frame)
             deadline = self._now_s() + self._timeout_s
-            while (found := self._take_reply()) is None:
+            while (reply := self._finder.take()) is None:
                 remaining = deadline - self._now_s()
                 if remaining <= 0.0:
-                    break
+                    self._finder.clear()
+                    return bytes(received[: self._frame_size])
                 self._serial.timeout = remaining
-                self._received += self._serial.read(1)
-                self._received += self._serial.read(self._serial.in_waiting)
+                data = self._serial.read(1) + self._serial.read(self._serial.in_waiting)
+                received += data[: self._frame_size]
+                self._finder.feed(data)
         except OSError as error:  # pyserial's SerialException is one
             raise self._gone(error) from error
-        if found is not None:
-            return found
-        rest = bytes(self._received[: self._reply.size])
-        self._received.clear()
-        return rest
+        self.resynchronised += self._finder.skipped > skipped_before
+        return reply
 
     def realign(self, missing: int) -> None:
         """Nothing is out of step on a serial line once its leftovers are gone."""
@@ -96,32 +97,14 @@ class SerialLink:
         """Close the port."""
         self._serial.close()
 
-    def _take_reply(self) -> bytes | None:
-        """The first sound reply among the bytes received, and all bytes up to its end removed."""
-        received, size = self._received, self._reply.size
-        start = received.find(self._reply.header)
-        while start >= 0 and start + size <= len(received):
-            candidate = bytes(received[start : start + size])
-            if self._reply.is_sound(candidate):
-                self.resynchronised += start > 0
-                del received[: start + size]
-                return candidate
-            start = received.find(self._reply.header, start + 1)
-        # A flood of garbage must not grow without bound.
-        excess = len(received) - _BUFFER_FRAMES * size
-        if excess > 0:
-            del received[:excess]
-        return None
-
     def _discard(self) -> None:
+        leftover = self._finder.clear()
         try:
-            leftover = (
-                self._serial.read(self._serial.in_waiting) if self._serial.in_waiting else b""
-            )
+            while waiting := self._serial.in_waiting:
+                leftover += self._serial.read(waiting)[:1]
         except OSError as error:
             raise self._gone(error) from error
-        self.resynchronised += bool(leftover or self._received)
-        self._received.clear()
+        self.resynchronised += bool(leftover)
 
     def _gone(self, error: OSError) -> TransportError:
         return DeviceGoneError(self.name, f"the port failed, was it unplugged? ({error})")

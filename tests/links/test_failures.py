@@ -1,0 +1,151 @@
+"""One exception per way a device can fail, each with the device and what to do."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from daq.errors import (
+    ConfigError,
+    DaqError,
+    DeviceBusyError,
+    DeviceGoneError,
+    DeviceIoError,
+    DeviceMissingError,
+    DevicePermissionError,
+    TransportError,
+)
+from daq.links.address import LinkAddress, LinkKind, parse_link
+from daq.links.failures import transport_error
+from daq.links.serial import SerialLink
+from daq.links.spi import SpiLink
+from daq.robot import SpiPort, load_robot
+from daq.wire_limits import wire_problems
+from firmware_protocol.codec import reply_codec
+from firmware_protocol.fields import Framing
+from firmware_protocol.profiles import ARM
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (errno.ENOENT, DeviceMissingError),
+        (errno.EACCES, DevicePermissionError),
+        (errno.EPERM, DevicePermissionError),
+        (errno.EBUSY, DeviceBusyError),
+        (errno.EIO, DeviceIoError),
+        (errno.ENODEV, DeviceGoneError),
+        (errno.ENXIO, DeviceGoneError),
+    ],
+)
+def test_each_failure_has_its_own_exception(code: int, expected: type[TransportError]) -> None:
+    error = transport_error("/dev/spidev0.0", OSError(code, os.strerror(code)))
+    assert type(error) is expected
+    assert isinstance(error, DaqError)
+    assert isinstance(error, OSError)
+    assert error.device == "/dev/spidev0.0"
+    assert str(error).startswith("/dev/spidev0.0: ")
+
+
+def test_a_named_failure_stays_what_it_is() -> None:
+    error = DeviceGoneError("/dev/ttyUSB0", "gone")
+    assert transport_error("/dev/other", error) is error
+
+
+def test_a_missing_spi_device_says_how_to_get_one() -> None:
+    with pytest.raises(DeviceMissingError, match="dtparam=spi=on"):
+        SpiLink(SpiPort(device="/dev/spidev9.9"))
+
+
+def test_a_missing_spidev_package_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "spidev", None)
+    monkeypatch.setattr("daq.links.spi.DeviceLock", lambda device: _Lock())
+    with pytest.raises(TransportError, match=r"armature\[robot\]"):
+        SpiLink(SpiPort(device="/dev/spidev0.0"))
+
+
+class _Lock:
+    def release(self) -> None:
+        pass
+
+
+def test_a_missing_serial_port_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DeviceMissingError, match="no such device"):
+        _serial(str(tmp_path / "ttyUSB9"))
+
+
+def test_a_file_is_no_serial_port(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.touch()
+    with pytest.raises(DeviceIoError):
+        _serial(str(path))
+
+
+def _serial(device: str) -> SerialLink:
+    return SerialLink(device, baud=115200, reply=reply_codec(ARM, Framing.RS485))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("mock", LinkAddress(LinkKind.MOCK)),
+        ("spi", LinkAddress(LinkKind.SPI)),
+        ("spy+spi", LinkAddress(LinkKind.SPI, is_traced=True)),
+        ("serial:///dev/ttyUSB0", LinkAddress(LinkKind.SERIAL, "/dev/ttyUSB0")),
+        (
+            "spy+serial:///dev/ttyUSB0?baud=2000000",
+            LinkAddress(LinkKind.SERIAL, "/dev/ttyUSB0", 2_000_000, is_traced=True),
+        ),
+    ],
+)
+def test_addresses(text: str, expected: LinkAddress) -> None:
+    assert parse_link(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "can",
+        "spi0",
+        "serial:",
+        "serial:/",
+        "serial://ttyUSB0",
+        "serial:///dev/x?baud=fast",
+        "serial:///dev/x?baud=1",
+        "serial:///dev/x?speed=9600",
+        "spy+",
+        "spy+spy+spi",
+        "MOCK",
+        "serial://[::1",
+        "serial:///dev/x?baud=٣٣٣٣٣٣",
+    ],
+)
+def test_bad_addresses_are_explained(text: str) -> None:
+    with pytest.raises(ConfigError, match="expected"):
+        parse_link(text)
+
+
+def test_the_shipped_robots_fit_their_wire() -> None:
+    assert wire_problems(load_robot("laas4")) == []
+    assert wire_problems(load_robot("bench1")) == []
+
+
+def test_limits_beyond_the_wire_are_all_reported() -> None:
+    robot = load_robot("laas4")
+    problems = wire_problems(robot, profile="uomodri")
+    assert [problem.partition(":")[0] for problem in problems] == [
+        "joints[0].limits.current_max_a",
+        "joints[1].limits.current_max_a",
+        "joints[3].limits.current_max_a",
+    ]
+    assert "at most 10 A" in problems[0]
+    too_often = wire_problems(robot, profile="udriver2", rate_hz=2000)
+    assert any("0.7 ms between frames" in problem for problem in too_often)
+    assert wire_problems(robot, profile="nonsense")[0].startswith("boards[0].profile")

@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tools.demo
+from daq.board import Board
+from daq.links.address import LinkAddress
+from daq.robot.description import Robot
+from hw_mocks.clock import VirtualClock
+from hw_mocks.faults import FaultScript, parse_fault
+from hw_mocks.mock_link import mock_links
+from hw_mocks.mock_robot import MockRobot
+from tools.boards import OpenBoards
+from tools.main import VERBS
+from tools.version import __version__
+
+COMMANDS = [
+    (),
+    *((verb,) for verb in VERBS),
+    *(("frames", action) for action in ("decode", "encode", "table", "document")),
+    *(("mock", action) for action in ("exec", "serial", "truth")),
+]
+
+Armature = Callable[..., Any]
+
+
+def test_version(armature: Armature) -> None:
+    assert armature("--version") == (0, f"armature {__version__}\n", "")
+
+
+def test_every_verb_is_listed(armature: Armature) -> None:
+    result = armature("--help")
+
+    assert result.exit_code == 0
+    for verb in VERBS:
+        assert f"\n    {verb} " in result.out
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_help_ends_with_an_example_that_works(
+    armature: Armature, start: Callable[..., Any], tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    result = armature(*words, "--help")
+    assert result.exit_code == 0
+    _, _, example = result.out.rpartition("\nexample:\n")
+    assert "armature " in example
+    (tmp_path / "firmware_protocol").mkdir()
+
+    # The one that does not end by itself takes the shell's place, to be interrupted alone.
+    prefix = "exec" if words == ("mock", "serial") else ""
+    process = start("sh", "-e", "-c", prefix + example, cwd=tmp_path)
+    if words == ("mock", "serial"):
+        assert process.stdout.readline().startswith("/dev/")
+        process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+
+    assert process.returncode == 0, err
+    assert "Traceback" not in err
+    is_written = any(path.stat().st_size for path in tmp_path.rglob("*.*"))
+    assert out or is_written or prefix
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("dance",),
+        ("frames",),
+        ("frames", "dance"),
+        ("frames", "table"),
+        ("frames", "table", "--profile", "arm2"),
+        ("frames", "table", "--profile", "arm", "--format", "pdf"),
+        ("frames", "table", "--prof", "arm"),
+        ("frames", "encode", "--profile", "arm"),
+        ("mock",),
+        ("mock", "serial"),
+        ("demo",),
+        ("demo", "--robot", "laas5"),
+        ("demo", "--robot", "bench1", "--speed", "9"),
+        ("demo", "--robot", "bench1", "extra"),
+        ("doctor", "--robot", "bench1"),
+        ("doctor", "--robot", "bench1", "--link", "carrier-pigeon"),
+        ("mock", "truth", "--robot", "no/such/robot.toml"),
+        ("-x",),
+    ],
+    ids=" ".join,
+)
+def test_usage_errors(armature: Armature, words: tuple[str, ...]) -> None:
+    result = armature(*words)
+
+    assert (result.exit_code, result.out) == (2, "")
+    assert result.err
+
+
+# --- demo -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("robot", "motors", "profile"),
+    [("laas4", 4, None), ("laas4", 4, "uomodri"), ("bench1", 1, "udriver2"), ("bench1", 1, "arm")],
+)
+def test_demo(armature: Armature, robot: str, motors: int, profile: str | None) -> None:
+    options = ("--profile", profile) if profile else ()
+
+    result = armature("demo", "--robot", robot, *options, "--json")
+
+    assert (result.exit_code, result.err) == (0, "")
+    report = result.json
+    assert report["faults"] == []
+    assert report["calibration_s"] == pytest.approx(3.0, abs=0.1)
+    last = report["samples"][-1]
+    assert last["time_s"] == 1.0
+    assert len(last["motor_position_rad"]) == len(last["iq_a"]) == motors
+    assert last["motor_position_rad"] == pytest.approx([3.14] * motors, abs=0.6)  # gravity
+    for counters in report["counters"].values():
+        assert counters["exchanges"] == counters["valid"] + counters["late"]
+
+
+def test_demo_for_people(armature: Armature) -> None:
+    result = armature("demo", "--robot", "bench1")
+
+    assert result.exit_code == 0
+    assert "all motors calibrated after 3.0" in result.out
+    assert "virtual clock" in result.err
+
+
+@pytest.mark.parametrize("at_s", [0.5, 3.5])
+def test_a_board_fault_is_exit_code_3(
+    armature: Armature, monkeypatch: pytest.MonkeyPatch, at_s: float
+) -> None:
+    @contextlib.contextmanager
+    def open_faulty(robot: Robot, _: LinkAddress, *, profile: str | None) -> Iterator[OpenBoards]:
+        clock = VirtualClock()
+        script = FaultScript([parse_fault(f"board-error:at={at_s},code=7")])
+        (link,) = mock_links(MockRobot(robot), clock, script)
+        board = Board("bench", robot_profile(robot), link, now_ns=clock.now_ns)
+        yield OpenBoards([board], clock.now_ns, clock.sleep_until_ns)
+
+    monkeypatch.setattr(tools.demo, "open_boards", open_faulty)
+
+    for_machines = armature("demo", "--robot", "bench1", "--json")
+    for_people = armature("demo", "--robot", "bench1")
+
+    assert (for_machines.exit_code, for_people.exit_code) == (3, 3)
+    assert for_machines.json["faults"] == ["bench: error 7, gate-driver fault"]
+    assert "error 7, gate-driver fault" in for_people.err
+
+
+def robot_profile(robot: Robot) -> Any:
+    from daq.wire_limits import board_profile
+
+    return board_profile(robot.boards[0])
+
+
+@pytest.mark.parametrize("moment", ["demo", "import"])
+def test_interrupted(start: Callable[..., subprocess.Popen[str]], moment: str) -> None:
+    code = """
+import importlib, sys, time
+import tools.main
+
+def wait(*_):
+    print("ready", flush=True)
+    time.sleep(60)
+
+if sys.argv[1] == "demo":
+    import tools.demo
+    tools.demo._Session.calibrate = wait
+else:
+    importlib.import_module = wait
+sys.exit(tools.main.main(["demo", "--robot", "bench1"]))
+"""
+    process = start("python3", "-c", code, moment)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+
+    process.send_signal(signal.SIGINT)
+
+    _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (130, "")
+
+
+# --- truth ----------------------------------------------------------------------------------------
+
+
+def test_truth_follows_from_the_seed(armature: Armature) -> None:
+    first, second, other = (
+        armature("mock", "truth", "--robot", "laas4", "--seed", seed, "--json") for seed in "112"
+    )
+
+    assert first.json == second.json
+    assert first.json != other.json
+
+
+@pytest.mark.parametrize(("robot", "named"), [("laas4", "link mass"), ("bench1", "load inertia")])
+def test_truth_for_people(armature: Armature, robot: str, named: str) -> None:
+    result = armature("mock", "truth", "--robot", robot)
+
+    assert result.exit_code == 0
+    assert named in result.out

@@ -1,0 +1,312 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hw_mocks.errors import MockPhysicsError
+from hw_mocks.spi_boards import SpiBoards
+
+pytestmark = pytest.mark.compiler
+
+BENCH = ("armature", "mock", "exec", "--robot", "bench1")
+# A few lines that programs below share: a sound reply of the `arm` profile, or not.
+PREAMBLE = """
+import errno, os, spidev, sys, time
+from firmware_protocol.codec import command_codec, reply_codec
+from firmware_protocol.profiles import PROFILES
+command, reply = command_codec(PROFILES["arm"]), reply_codec(PROFILES["arm"])
+def open_spi(chip_select=0):
+    spi = spidev.SpiDev()
+    spi.open(0, chip_select)
+    spi.max_speed_hz = 8_000_000
+    return spi
+def ask(spi):
+    return bytes(spi.xfer2(command.encode(command.make(index=1))))
+"""
+
+
+def python(code: str) -> tuple[str, ...]:
+    return ("--", "python3", "-c", PREAMBLE + code)
+
+
+@pytest.fixture
+def short_directory() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="t-") as directory:
+        yield Path(directory)
+
+
+def test_a_plain_spidev_program_drives_a_board(run: Callable[..., Any]) -> None:
+    script = Path(__file__).with_name("plain_spidev_script.py")
+
+    result = run(
+        *("armature", "mock", "exec", "--robot", "laas4", "--profile", "uomodri"),
+        *("--", "python3", script),
+    )
+
+    assert (result.exit_code, result.err) == (0, "")
+    assert "calibrated" in result.lines[0]
+    assert "moved a quarter turn" in result.lines[1]
+
+
+def test_the_plain_program_imports_nothing_else() -> None:
+    lines = Path(__file__).with_name("plain_spidev_script.py").read_text().splitlines()
+
+    imports = [line for line in lines if line.startswith(("import", "from"))]
+
+    assert imports == ["import struct", "import spidev"]
+
+
+@pytest.mark.parametrize(
+    ("command", "exit_code"),
+    [
+        (("true",), 0),
+        (("sh", "-c", "exit 7"), 7),
+        (("sh", "-c", "kill -9 $$"), 128 + 9),
+        (("sh", "-c", "kill -TERM $$"), 128 + 15),
+        (("no-such-program",), 127),
+        ((__file__,), 126),
+    ],
+)
+def test_exit_code_is_the_programs(
+    armature: Callable[..., Any],
+    environment: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    command: tuple[str, ...],
+    exit_code: int,
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", environment["XDG_CACHE_HOME"])
+
+    result = armature("mock", "exec", "--robot", "bench1", "--", *command)
+
+    assert result.exit_code == exit_code
+    assert (command[0] in result.err) == (exit_code in (126, 127))
+
+
+@pytest.mark.parametrize("words", [(), ("--",)])
+def test_nothing_to_run(armature: Callable[..., Any], words: tuple[str, ...]) -> None:
+    result = armature("mock", "exec", "--robot", "bench1", *words)
+
+    assert result.exit_code == 2
+    assert "nothing to run" in result.err
+
+
+def test_the_programs_words_and_environment_are_untouched(
+    armature: Callable[..., Any],
+    environment: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", environment["XDG_CACHE_HOME"])
+    monkeypatch.setenv("KEPT", "ä\n--robot")
+    code = (
+        "import json, os, sys; json.dump([sys.argv[2:], dict(os.environ)], open(sys.argv[1], 'w'))"
+    )
+    words = ["--", "--robot", "laas4", "", "--", "ü x", "--version"]
+    seen = str(tmp_path / "seen")
+
+    armature("mock", "exec", "--robot", "bench1", "--", sys.executable, "-c", code, seen, *words)
+
+    arguments, variables = json.loads(Path(seen).read_text())
+    assert arguments == words
+    assert "spidev_shim" in variables.pop("LD_PRELOAD")
+    assert variables.pop("ARMATURE_SPIDEV_DIR")
+    assert variables == {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
+
+
+def test_both_devices_are_live(run: Callable[..., Any]) -> None:
+    code = """
+boards = [open_spi(0), open_spi(1)]
+for spi in boards:
+    print(reply.is_sound(ask(spi)), reply.is_sound(ask(spi)), reply.decode(ask(spi)).index)
+"""
+    result = run("armature", "mock", "exec", "--robot", "laas4", *python(code))
+
+    assert result.lines == ["True True 1", "True True 1"]
+
+
+def test_wrong_spi_mode_gives_garbage(run: Callable[..., Any]) -> None:
+    code = """
+spi = open_spi()
+for mode in (0, 1, 0):
+    spi.mode = mode
+    ask(spi)
+    print(reply.is_sound(ask(spi)))
+"""
+    assert run(*BENCH, *python(code)).lines == ["True", "False", "True"]
+
+
+def test_a_device_that_vanishes(run: Callable[..., Any]) -> None:
+    code = """
+spi = open_spi()
+deadline = time.monotonic() + 30
+while time.monotonic() < deadline:
+    try:
+        assert reply.is_sound(ask(spi))
+        time.sleep(0.001)
+    except OSError as error:
+        print(errno.errorcode[error.errno])
+        break
+try:
+    open_spi()
+except OSError as error:
+    print(errno.errorcode[error.errno])
+print(os.path.exists("/dev/spidev0.0"))
+"""
+    result = run(*BENCH, "--fault", "vanish:at=1.5", *python(code))
+
+    assert result.lines == ["ENODEV", "ENOENT", "False"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [
+        ("flip:rate=1,direction=reply", "damaged"),
+        ("stuck-high:at=0,for=1000", "ff"),
+        ("stuck-low:at=0,for=1000", "00"),
+        ("stuck-low:at=0,for=1000,board=0", "00"),
+        ("io-error:at=0,for=1000", "EIO"),
+    ],
+)
+def test_faults_reach_the_program(run: Callable[..., Any], fault: str, expected: str) -> None:
+    code = """
+spi = open_spi()
+try:
+    frame = ask(spi)
+    is_constant = len(set(frame)) == 1
+    print(frame[:1].hex() if is_constant else "sound" if reply.is_sound(frame) else "damaged")
+except OSError as error:
+    print(errno.errorcode[error.errno])
+"""
+    assert run(*BENCH, "--fault", fault, *python(code)).lines == [expected]
+
+
+@pytest.mark.parametrize(
+    ("signal_number", "exit_code"), [(signal.SIGTERM, 5), (signal.SIGHUP, 5), (signal.SIGINT, 5)]
+)
+def test_signals_are_passed_on(
+    start: Callable[..., Any], signal_number: int, exit_code: int
+) -> None:
+    code = f"""
+import signal
+signal.signal({int(signal_number)}, lambda *_: sys.exit({exit_code}))
+print("ready", flush=True)
+time.sleep(60)
+"""
+    process = start(*BENCH, *python(code))
+    assert process.stdout.readline() == "ready\n"
+
+    process.send_signal(signal_number)
+
+    assert process.wait(timeout=30) == exit_code
+
+
+@pytest.mark.parametrize("ending", ["end", "kill the program", "terminate armature"])
+def test_nothing_is_left_behind(
+    start: Callable[..., Any], environment: dict[str, str], short_directory: Path, ending: str
+) -> None:
+    code = 'print(os.getpid(), flush=True); open_spi(); input(); print("over")'
+    env = {**environment, "TMPDIR": str(short_directory)}
+    process = start(*BENCH, *python(code), env=env, stdin=subprocess.PIPE)
+    program = int(process.stdout.readline())
+    assert list(short_directory.iterdir())
+
+    if ending == "end":
+        process.communicate("\n", timeout=30)
+    elif ending == "kill the program":
+        os.kill(program, signal.SIGKILL)
+    else:
+        process.terminate()
+
+    codes = {"end": 0, "kill the program": 128 + 9, "terminate armature": 128 + 15}
+    assert process.wait(timeout=30) == codes[ending]
+    # The device's lock file may stay, there is one per device and not one per run.
+    assert [path for path in short_directory.iterdir() if path.suffix != ".lock"] == []
+    with pytest.raises(ProcessLookupError):
+        os.kill(program, 0)
+
+
+def test_a_simulation_that_fails_ends_the_program(
+    armature: Callable[..., Any],
+    environment: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "pid"
+
+    def fail(_boards: SpiBoards, _is_over: object) -> None:
+        deadline = time.monotonic() + 30
+        while not (file.exists() and file.read_text()) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        raise MockPhysicsError("the arm flew away")
+
+    monkeypatch.setenv("XDG_CACHE_HOME", environment["XDG_CACHE_HOME"])
+    run_boards = SpiBoards.run
+    monkeypatch.setattr(SpiBoards, "run", fail)
+    closing: list[SpiBoards] = []
+    make = SpiBoards.__init__
+
+    def remember(boards: SpiBoards, *arguments: Any) -> None:
+        make(boards, *arguments)
+        closing.append(boards)
+
+    monkeypatch.setattr(SpiBoards, "__init__", remember)
+    result = armature(
+        *("mock", "exec", "--robot", "bench1", "--"),
+        *("sh", "-c", f"echo $$ > {file}.new; mv {file}.new {file}; exec sleep 60"),
+    )
+    run_boards(closing[0], lambda: True)
+
+    assert result.exit_code == 1
+    assert result.err == "armature: the arm flew away\n"
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(file.read_text()), 0)
+
+
+def test_all_mistakes_in_the_options_are_listed(armature: Callable[..., Any]) -> None:
+    result = armature(
+        *("mock", "exec", "--robot", "laas5", "--seed", "-1", "--spread", "nan"),
+        *("--effects", "quiet,backlash=1", "--fault", "flip:rate=2,speed=1", "--fault", "flop"),
+        *("--", "true"),
+    )
+
+    assert (result.exit_code, result.out) == (2, "")
+    for text in ("laas5", "--seed -1", "--spread nan", "'quiet'", "'backlash'", "rate=2"):
+        assert text in result.err
+    for text in ("'speed'", "'flop'", "did you mean 'flip'"):
+        assert text in result.err
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (("--fault", "unplug:at=0"), "cannot happen on this kind of device"),
+        (("--fault", "flip:rate=0.5,board=1"), "robot bench1 has 1"),
+        (("--fault", ""), "kind ''"),
+        (("--profile", "arm2"), "invalid choice"),
+        (("--seed", "x"), "--seed"),
+        (("--seed", "9" * 5000), "--seed"),
+        (("--effects", ""), "preset ''"),
+        (("--effects", "default,iq_noise_a=nan"), "iq_noise_a = nan"),
+        (("--robot", ""), "is no shipped robot"),
+        (("--robot", "/"), "cannot be read"),
+        (("--robot", "/dev/zero"), "more than"),
+        (("--rob", "bench1"), "--robot"),
+    ],
+)
+def test_bad_options(armature: Callable[..., Any], options: tuple[str, ...], named: str) -> None:
+    robot = () if options[0].startswith("--rob") else ("--robot", "bench1")
+
+    result = armature("mock", "exec", *robot, *options, "--", "true")
+
+    assert (result.exit_code, result.out) == (2, "")
+    assert named in result.err

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import serial
+
+from firmware_protocol.codec import command_codec, reply_codec
+from firmware_protocol.fields import Framing
+from firmware_protocol.profiles import PROFILES
+
+SERIAL = ("armature", "mock", "serial", "--robot", "bench1")
+ENABLED = 0x8000
+
+Start = Callable[..., Any]
+
+
+def served_port(process: Any) -> str:
+    port: str = process.stdout.readline().strip()
+    assert port.startswith("/dev/")
+    return port
+
+
+def exchange(line: serial.Serial, profile: str, *, index: int) -> Any:
+    command = command_codec(PROFILES[profile], Framing.RS485)
+    reply = reply_codec(PROFILES[profile], Framing.RS485)
+    line.write(command.encode(command.make(mode=0x80, index=index)))
+    return reply.decode(line.read(reply.size))
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_pyserial_talks_with_a_board(start: Start, profile: str) -> None:
+    port = served_port(start(*SERIAL, "--profile", profile))
+
+    with serial.Serial(port, 2_000_000, timeout=10) as line:
+        replies = [exchange(line, profile, index=index) for index in range(1, 20)]
+
+    assert all(reply.status & ENABLED for reply in replies)
+    if profile != "udriver2":  # whose firmware may echo one command late
+        assert [reply.index for reply in replies] == list(range(1, 20))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ends_when_interrupted(start: Start, number: int) -> None:
+    process = start(*SERIAL)
+    served_port(process)
+    assert "Ctrl-C" in process.stderr.readline()
+
+    process.send_signal(number)
+
+    assert process.wait(timeout=30) == 0
+    assert process.stderr.read() == ""
+
+
+def test_a_second_program_may_open_the_port_after_the_first(start: Start) -> None:
+    port = served_port(start(*SERIAL))
+
+    for index in (5, 6):
+        with serial.Serial(port, timeout=10) as line:
+            assert exchange(line, "arm", index=index).index == index
+
+
+def test_two_at_once(start: Start) -> None:
+    ports = [served_port(start(*SERIAL)) for _ in range(2)]
+
+    assert ports[0] != ports[1]
+    lines = [serial.Serial(port, timeout=10) for port in ports]
+    assert [exchange(line, "arm", index=i).index for i, line in enumerate(lines)] == [0, 1]
+    for line in lines:
+        line.close()
+
+
+def test_unplugged(start: Start) -> None:
+    process = start(*SERIAL, "--fault", "unplug:at=1")
+    line = serial.Serial(served_port(process), timeout=0.1)
+    deadline = time.monotonic() + 30
+
+    with pytest.raises(OSError):
+        while time.monotonic() < deadline:
+            line.write(b"x")
+            line.read(100)
+    line.close()
+
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=30) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (("--board", "1"), "--board"),
+        (("--board", "-1"), "--board"),
+        (("--fault", "vanish:at=0"), "cannot happen on this kind of device"),
+        (("--fault", "stuck-low:at=0"), "cannot happen on this kind of device"),
+    ],
+)
+def test_bad_options(armature: Callable[..., Any], options: tuple[str, ...], named: str) -> None:
+    result = armature("mock", "serial", "--robot", "bench1", *options)
+
+    assert (result.exit_code, result.out) == (2, "")
+    assert named in result.err
