@@ -122,6 +122,7 @@ class Board:
         self._is_failing = False
         self._realigned = 0
         self._last_frame = b""
+        self._last_sound_frame = b""
 
     def command(self, **values: object) -> CommandValues:
         """A command of this board's profile; what is not named is zero.
@@ -174,12 +175,13 @@ class Board:
             return self._failed(self._unsound(frame), frame)
         now_ns = self.now_ns()
         is_echo_new = values.index != self._echo
+        if frame == self._last_sound_frame:
+            return self._failed(Outcome.STALE, frame)
         if values.timestamp_ms != self._timestamp_ms:
             self._timestamp_changed_ns = now_ns
-        elif not is_echo_new:
-            return self._failed(Outcome.STALE, frame)
         elif now_ns - self._timestamp_changed_ns > _STALL_AFTER_NS:
             return self._failed(Outcome.STALLED, frame)
+        self._last_sound_frame = frame
         self._echo = values.index
         self._timestamp_ms = values.timestamp_ms
         return Reading(self._confirmation(values.index, is_echo_new), values, frame)

@@ -55,15 +55,34 @@ def wire_problems(
     return problems
 
 
+def board_remarks(robot: Robot, *, profile: str | None = None) -> list[str]:
+    """What a board will not do although the wire carries it: it clamps, and the robot runs on.
+
+    Args:
+        robot: The description.
+        profile: Profile to check against in place of each board's own.
+    """
+    remarks = []
+    for port in robot.boards:
+        chosen = board_profile(port, profile)
+        highest_a = chosen.behaviour.current_max_a
+        for joint in filter(None, robot.joints_on(port)):
+            if highest_a is not None and joint.limits.current_max_a > highest_a:
+                remarks.append(
+                    f"joints[{robot.joints.index(joint)}].limits.current_max_a: "
+                    f"{joint.limits.current_max_a:g} A, a board of profile {chosen.name} "
+                    f"drives at most {highest_a:g} A"
+                )
+    return remarks
+
+
 def _joint_problems(joint: Joint, profile: Profile) -> Iterator[str]:
     highest_a = _highest(_field(profile, "isat_a"))
-    board_a = profile.behaviour.current_max_a
-    for limit_a, whose in ((highest_a, "the wire carries"), (board_a, "the board drives")):
-        if limit_a is not None and joint.limits.current_max_a > limit_a:
-            yield (
-                f"limits.current_max_a: {joint.limits.current_max_a:g} A, "
-                f"{whose} at most {limit_a:g} A on profile {profile.name}"
-            )
+    if joint.limits.current_max_a > highest_a:
+        yield (
+            f"limits.current_max_a: {joint.limits.current_max_a:g} A, "
+            f"the wire carries at most {highest_a:g} A"
+        )
     motor_rad_s = joint.limits.velocity_max_rad_s * joint.drive.gear_reduction
     highest_rad_s = _highest(_field(profile, "motor_velocity_rad_s"))
     if motor_rad_s > highest_rad_s:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from operator import index
 from typing import cast
 
@@ -67,7 +68,7 @@ class Flag:
     summary: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Field:
     """One line of a frame's table.
 
@@ -99,39 +100,39 @@ class Field:
     flags: tuple[Flag, ...] = ()
     is_auxiliary: bool = False
 
-    @property
+    @cached_property
     def count(self) -> int:
         """How many integers the field has on the wire."""
         return 2 if self.is_per_motor else 1
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Bytes on the wire."""
         return self.count * self.wire.size
 
-    @property
+    @cached_property
     def is_integer(self) -> bool:
         """Whether the value is the integer itself (a counter, a code, bits)."""
         return self.unit in (COUNT, MILLISECOND) and not (self.lsb_exponent or self.offset)
 
-    @property
+    @cached_property
     def lsb(self) -> float | int:
         """The least significant bit in SI; the integer 1 where the value is the integer itself."""
         return 1 if self.is_integer else math.ldexp(self.unit.in_si, self.lsb_exponent)
 
-    @property
+    @cached_property
     def is_shifted(self) -> bool:
         """Whether plain scaling is not enough."""
         return bool(self.offset) or self.absent_raw is not None
 
-    @property
+    @cached_property
     def raw_minimum(self) -> int:
         """The smallest integer that carries a value."""
         if self.absent_raw is not None and self.absent_raw == self.wire.minimum:
             return self.wire.minimum + 1
         return self.wire.minimum
 
-    @property
+    @cached_property
     def raw_maximum(self) -> int:
         """The largest integer that carries a value."""
         if self.absent_raw is not None and self.absent_raw == self.wire.maximum:
@@ -161,7 +162,7 @@ class Field:
             return raw
         return self.wire.minimum - 1 if raw == self.wire.minimum else self.wire.maximum + 1
 
-    @property
+    @cached_property
     def limits(self) -> str:
         """What the wire carries, for messages."""
         low = self.raw_minimum * self.lsb + self.offset

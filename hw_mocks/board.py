@@ -8,6 +8,7 @@ same board. Time is counted in physics steps, by `tick`.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -78,6 +79,8 @@ class MockBoard:
         self._reply_blanks = [
             (field.name, (0, 0) if field.is_per_motor else 0) for field in profile.reply.fields
         ]
+        self._status_bits = list(zip(outputs, _MOTOR_STATUS, strict=True))
+        self._version_bits = (profile.reply.protocol_version or 0) << VERSION_SHIFT
         self._frame_size = profile.frame_size
         self._has_temperature_fault = ERROR_TEMPERATURE in profile.faults
         self._frame_gap_min_ns = round(profile.behaviour.frame_gap_min_s * 1e9)
@@ -274,12 +277,14 @@ class MockBoard:
 
     def _reply(self, framing: Framing) -> bytes:
         first, second = self.outputs
-        measured: dict[str, object] = dict(
+        measured: dict[str, Any] = dict(
             zip(MEASUREMENTS, zip(first.measure(), second.measure(), strict=True), strict=True)
         )
+        power_w = sum(measured["input_power_w"])
+        sag_v = _SUPPLY_RESISTANCE_OHM * power_w / self._bus_nominal_v
+        measured["bus_voltage_v"] = self._bus_nominal_v - sag_v
         measured["status"] = self._status()
         measured["timestamp_ms"] = (self._now_ns - self._started_ns) // _NS_PER_MS & 0xFFFF
-        measured["bus_voltage_v"] = self._bus_voltage_v()
         measured["index"] = self._echoed_index()
         codec = self._replies[framing]
         # A field that this board measures nothing for reads zero.
@@ -287,14 +292,18 @@ class MockBoard:
         return codec.encode_saturating(codec.values_type._make(values))[0]
 
     def _status(self) -> int:
-        status = (self.profile.reply.protocol_version or 0) << VERSION_SHIFT | self.error
+        status = self._version_bits | self.error
         if self._is_enabled:
             status |= _STATUS["SE"]
-        for output, (enabled, ready, found, toggle) in zip(
-            self.outputs, _MOTOR_STATUS, strict=True
-        ):
-            status |= enabled * output.is_enabled | ready * output.is_ready
-            status |= found * output.is_index_found | toggle * output.index_toggle
+        for output, (enabled, ready, found, toggle) in self._status_bits:
+            if output.is_enabled:
+                status |= enabled
+            if output.is_ready:
+                status |= ready
+            if output.is_index_found:
+                status |= found
+            if output.index_toggle:
+                status |= toggle
         return status
 
     def _echoed_index(self) -> int:
@@ -302,8 +311,3 @@ class MockBoard:
         if self.profile.behaviour.reply_lag_max > 1 and self._generator.random() < 0.05:
             return self._previous_echo
         return self._echo
-
-    def _bus_voltage_v(self) -> float:
-        first, second = self.outputs
-        power_w = first.input_power_w + second.input_power_w
-        return self._bus_nominal_v - _SUPPLY_RESISTANCE_OHM * power_w / self._bus_nominal_v

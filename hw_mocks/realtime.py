@@ -8,6 +8,7 @@ from collections.abc import Callable
 from hw_mocks.mock_robot import STEP_NS, MockRobot
 
 _LAG_MAX_NS = 20_000_000
+_STEPS_THAT_CAN_WAIT = 4
 # Naps of one step: what arrives meets a simulation that is at most a step behind the clock.
 _NAP_S = STEP_NS * 1e-9
 
@@ -22,6 +23,7 @@ class RealTime:
     Args:
         robot: The robot to simulate.
         serve: Answers what is pending; waits at most the given seconds when nothing is.
+        is_expected: Whether somebody is about to ask: then the simulation waits, if it can.
         now_ns: Monotonic clock.
     """
 
@@ -30,10 +32,12 @@ class RealTime:
         robot: MockRobot,
         serve: Callable[[float], object],
         *,
+        is_expected: Callable[[], bool] = lambda: False,
         now_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._robot = robot
         self._serve = serve
+        self._is_expected = is_expected
         self._now_ns = now_ns
         self._started_ns = now_ns() - robot.now_ns
 
@@ -54,6 +58,8 @@ class RealTime:
         if lag_ns > _LAG_MAX_NS:
             self._started_ns += lag_ns - _LAG_MAX_NS
             lag_ns = _LAG_MAX_NS
-        for _ in range(lag_ns // STEP_NS):
+        for due in range(lag_ns // STEP_NS, 0, -1):
+            if due <= _STEPS_THAT_CAN_WAIT and self._is_expected():
+                return
             self._robot.step()
             self._serve(0.0)

@@ -13,6 +13,7 @@ from hw_mocks.spidev_server import SpidevServer, SpiTransfer
 
 _SPI_MODE_BITS = 0b11
 _CLOCK_MAX_HZ = 20_000_000
+_NEXT_BOARD_S = 30e-6
 
 
 class SpiBoards:
@@ -33,16 +34,23 @@ class SpiBoards:
             )
         }
         self._server = SpidevServer(directory, list(self._wires), self._answer)
-        self._real_time = RealTime(robot, self._serve)
+        self._real_time = RealTime(robot, self._serve, is_expected=self._server.is_expecting)
 
     def run(self, is_over: Callable[[], bool]) -> None:
-        """Serve until told to end, then remove the devices."""
-        with self._server:
-            self._real_time.run(is_over)
+        """Serve until told to end."""
+        self._real_time.run(is_over)
+
+    def close(self) -> None:
+        """Remove the devices."""
+        self._server.close()
 
     def _serve(self, timeout_s: float) -> None:
-        # Whoever waits gets his bytes first; what the boards make of theirs comes after.
+        # Whoever waits gets his bytes first, and a loop asks its boards one right after the other;
+        # what the boards make of theirs comes after.
         if self._server.poll(timeout_s):
+            for _ in self._wires:
+                if not self._server.poll(_NEXT_BOARD_S):
+                    break
             for wire in self._wires.values():
                 wire.board.settle()
         if not self._script.is_empty:

@@ -11,6 +11,7 @@ Peers are not trusted: whatever they send is bounded and checked.
 from __future__ import annotations
 
 import errno
+import math
 import os
 import re
 import select
@@ -40,6 +41,7 @@ _MAX_PACKET_BYTES: Final = _REQUEST.size + 8192  # 4096 out, then 4096 in: spide
 # How long to look for more after a transfer, and around the moment when the next is expected.
 _SPIN_S: Final = 30e-6
 _LEAD_S: Final = 200e-6
+_BURST_S: Final = 400e-6
 _LONGEST_RHYTHM_S: Final = 0.02
 _MAX_CONNECTIONS: Final = 256
 _MAX_SOCKET_PATH_BYTES: Final = 107
@@ -103,8 +105,8 @@ class SpidevServer:
         self._answer = answer
         self._spin_until_s = 0.0
         self._last_transfer_s = 0.0
-        self._rhythm_started_s = 0.0
-        self._rhythm_s = 0.0
+        self._burst_started_s = 0.0
+        self._expected_s = -math.inf
         self._listening: dict[int, _Device] = {}
         self._connected: dict[int, tuple[socket.socket, _Device]] = {}
         self._devices = {
@@ -153,11 +155,16 @@ class SpidevServer:
             self._keep_rhythm(time.monotonic())
         return transfers
 
+    def is_expecting(self) -> bool:
+        """Whether a transfer is likely within the next moments, judged by the rhythm so far."""
+        return abs(time.monotonic() - self._expected_s) < _LEAD_S
+
     def _keep_rhythm(self, now_s: float) -> None:
         """Note when transfers come: a control loop asks all its boards, then rests, then again."""
-        if now_s - self._last_transfer_s > _LEAD_S:
-            self._rhythm_s = now_s - self._rhythm_started_s
-            self._rhythm_started_s = now_s
+        if now_s - self._last_transfer_s > _BURST_S:
+            rhythm_s = now_s - self._burst_started_s
+            self._expected_s = now_s + rhythm_s if rhythm_s < _LONGEST_RHYTHM_S else -math.inf
+            self._burst_started_s = now_s
         self._last_transfer_s = now_s
         self._spin_until_s = now_s + _SPIN_S
 
@@ -217,12 +224,12 @@ class SpidevServer:
         # µs away, and waking up for it costs more than looking for it. The same goes for the moment
         # at which a loop will ask again. Idle means asleep.
         now_s = time.monotonic()
-        if timeout_s > 0 and self._rhythm_s < _LONGEST_RHYTHM_S:
-            expected_s = self._rhythm_started_s + self._rhythm_s
-            if expected_s - _LEAD_S <= now_s < expected_s + _LEAD_S:
-                self._spin_until_s = expected_s + _LEAD_S
-            elif now_s < expected_s - _LEAD_S:
-                timeout_s = min(timeout_s, expected_s - _LEAD_S - now_s)
+        if timeout_s > _SPIN_S:
+            alert_s = self._expected_s - _LEAD_S
+            if now_s < alert_s:
+                timeout_s = min(timeout_s, alert_s - now_s)
+            elif now_s < self._expected_s + _LEAD_S:
+                self._spin_until_s = self._expected_s + _LEAD_S
         end_s = min(self._spin_until_s, now_s + timeout_s)
         while time.monotonic() < end_s:
             events = self._epoll.poll(0)

@@ -80,7 +80,7 @@ struct reply {
 enum {
     REQUEST_HEADER = offsetof(struct request, data),
     REPLY_HEADER = offsetof(struct reply, data),
-    SPIN_NS = 50000,
+    SPIN_NS = 200000,
     TIMEOUT_S = 2, /* a stopped board process: ETIMEDOUT, as from a stuck SPI controller */
     SPIDEV_MAJOR = 153,
     TRACKED_FDS = 4096,

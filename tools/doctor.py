@@ -12,10 +12,11 @@ from daq.findings import Finding, Level
 from daq.host import diagnose_host, diagnose_pi_spi
 from daq.links.address import LinkAddress, LinkKind, parse_link
 from daq.links.device_lock import lock_holder
+from daq.links.device_users import programs_using
 from daq.probe import diagnose_board
 from daq.robot.description import Robot
 from daq.robot.load import load_robot
-from daq.wire_limits import board_profile, wire_problems
+from daq.wire_limits import board_profile, board_remarks, wire_problems
 from hw_mocks.errors import MockError
 from tools.boards import open_boards
 from tools.cli import (
@@ -73,8 +74,12 @@ def _doctor(arguments: argparse.Namespace) -> int:
 def _diagnose(robot: Robot, address: LinkAddress, profile: str | None) -> Iterator[Finding]:
     boards, joints = _counted(robot.boards, "board"), _counted(robot.joints, "joint")
     yield Finding(Level.OK, "robot file", f"{robot.name}: {joints}, {boards}")
-    for problem in wire_problems(robot, profile=profile):
+    problems = wire_problems(robot, profile=profile)
+    for problem in problems:
         yield Finding(Level.PROBLEM, "robot file", problem, "change the robot file")
+    for remark in [] if problems else board_remarks(robot, profile=profile):
+        fix = "lower the limit, or expect less torque"
+        yield Finding(Level.WARNING, "robot file", remark, fix)
     if address.kind is LinkKind.SERIAL and len(robot.boards) > 1:
         text = f"{robot.name} has {boards}; a serial port carries one"
         yield Finding(Level.PROBLEM, "link", text, "use --link spi, or a robot file of one board")
@@ -131,12 +136,17 @@ def _device(name: str, *, is_spi: bool) -> Finding:
         )
     try:
         holder = lock_holder(name) if is_spi else None
+        # The far end of a pseudo-terminal is always open: there sits who made it.
+        users = [] if name.startswith("/dev/pts/") else programs_using(name)
     except OSError as error:
         fix = f"look at {error.filename} and remove it" if error.filename else "try again"
         return Finding(Level.PROBLEM, name, f"cannot see who holds it: {error.strerror}", fix)
     if holder:
         return Finding(Level.PROBLEM, name, f"in use by {holder}", "stop that program first")
-    return Finding(Level.OK, name, "present, permitted, free" if is_spi else "present, permitted")
+    if users:
+        text = f"also open in {', '.join(users[:3])}{' and others' if len(users) > 3 else ''}"
+        return Finding(Level.WARNING, name, text, "stop it: two programs confuse a board")
+    return Finding(Level.OK, name, "present, permitted, free")
 
 
 def _boards(robot: Robot, address: LinkAddress, profile: str | None) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -180,13 +180,15 @@ def _exec(arguments: argparse.Namespace) -> int:
         return USAGE
     mock, script = _make_mock(arguments, impossible=[FaultKind.UNPLUG])
     # A short path: the name of a socket has at most 107 bytes.
-    with tempfile.TemporaryDirectory(prefix="armature-") as directory, _Signals() as signals:
+    with (
+        tempfile.TemporaryDirectory(prefix="armature-") as directory,
+        _Signals() as signals,
+        closing(SpiBoards(mock, script, Path(directory))) as boards,
+    ):
         environment = shim_environment(Path(directory), os.environ)
-        boards = SpiBoards(mock, script, Path(directory))
         try:
             child = subprocess.Popen(command, env=environment)
         except OSError as error:
-            boards.run(lambda: True)  # removes the devices
             say(f"armature: cannot run {command[0]}: {error.strerror}")
             return _NOT_FOUND if error.errno == errno.ENOENT else _NOT_EXECUTABLE
         signals.forward_to(child)

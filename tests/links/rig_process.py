@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import closing
 from pathlib import Path
 
 from daq.errors import TransportError
@@ -27,9 +28,9 @@ def serve_boards(kind: str, profile: str, directory: str, *faults: str) -> None:
     robot = MockRobot(load_robot("bench1"), profile=profile, calibration_s=0.1)
     script = FaultScript([parse_fault(text) for text in faults], seed=1)
     if kind == "spi":
-        boards = SpiBoards(robot, script, Path(directory))
-        print("ready", flush=True)
-        boards.run(lambda: False)
+        with closing(SpiBoards(robot, script, Path(directory))) as boards:
+            print("ready", flush=True)
+            boards.run(lambda: False)
     else:
         port = SerialPort(robot, 0, script)
         print(port.device, flush=True)

@@ -7,6 +7,7 @@ import os
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from daq.errors import (
@@ -24,7 +25,7 @@ from daq.links.failures import transport_error
 from daq.links.serial import SerialLink
 from daq.links.spi import SpiLink
 from daq.robot import SpiPort, load_robot
-from daq.wire_limits import wire_problems
+from daq.wire_limits import board_remarks, wire_problems
 from firmware_protocol.codec import reply_codec
 from firmware_protocol.fields import Framing
 from firmware_protocol.profiles import ARM
@@ -139,13 +140,29 @@ def test_the_shipped_robots_fit_their_wire() -> None:
 
 def test_limits_beyond_the_wire_are_all_reported() -> None:
     robot = load_robot("laas4")
-    problems = wire_problems(robot, profile="uomodri")
-    assert [problem.partition(":")[0] for problem in problems] == [
-        "joints[0].limits.current_max_a",
-        "joints[1].limits.current_max_a",
-        "joints[3].limits.current_max_a",
+    joints = [
+        msgspec.structs.replace(
+            joint,
+            limits=msgspec.structs.replace(
+                joint.limits, current_max_a=40.0, velocity_max_rad_s=100.0
+            ),
+        )
+        for joint in robot.joints
     ]
-    assert "at most 10 A" in problems[0]
+    problems = wire_problems(msgspec.structs.replace(robot, joints=tuple(joints)))
+    assert [problem.partition(":")[0] for problem in problems] == [
+        f"joints[{number}].limits.{limit}"
+        for number in range(4)
+        for limit in ("current_max_a", "velocity_max_rad_s")
+    ]
+    assert "40 A, the wire carries at most 31.875 A" in problems[0]
     too_often = wire_problems(robot, profile="udriver2", rate_hz=2000)
     assert any("0.7 ms between frames" in problem for problem in too_often)
     assert wire_problems(robot, profile="nonsense")[0].startswith("boards[0].profile")
+
+
+def test_a_board_that_drives_less_than_the_limit_is_remarked_upon() -> None:
+    remarks = board_remarks(load_robot("laas4"), profile="uomodri")
+    assert [remark.partition(".")[0] for remark in remarks] == [f"joints[{n}]" for n in (0, 1, 3)]
+    assert "20 A, a board of profile uomodri drives at most 10 A" in remarks[0]
+    assert board_remarks(load_robot("laas4")) == []
