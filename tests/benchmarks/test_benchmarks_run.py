@@ -39,7 +39,7 @@ def test_rows(run: partial[list[Row]]) -> None:
 def test_spi_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     rows = list(TINY_SPI())
-    assert [row.name for row in rows] == [spi_transfer.BACK_TO_BACK, spi_transfer.RHYTHM]
+    assert [row.name for row in rows] == [spi_transfer.EMPTY, spi_transfer.ARM]
     for row in rows:
         check(row)
 
