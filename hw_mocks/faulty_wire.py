@@ -56,7 +56,7 @@ class FaultyWire:
         board, detail = self.board, ""
         if fault.kind is FaultKind.FLIP:
             bit = int(self._script.generator.integers(8 * len(sent)))
-            direction = fault.direction or self._script.generator.choice(["command", "reply"])
+            direction = fault.direction or str(self._script.generator.choice(["command", "reply"]))
             detail = f"{direction} bit {bit}"
             if direction == "command":
                 received = board.transfer(flip_bit(sent, bit))

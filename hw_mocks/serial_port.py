@@ -80,7 +80,7 @@ class SerialPort:
     def _answer_struck(self, fault: Fault, data: bytes) -> None:
         generator, detail = self._script.generator, ""
         if fault.kind is FaultKind.FLIP:
-            direction = fault.direction or generator.choice(["command", "reply"])
+            direction = fault.direction or str(generator.choice(["command", "reply"]))
             detail = direction
             if direction == "command":
                 self._answer(flip_bit(data, int(generator.integers(8 * len(data)))))
