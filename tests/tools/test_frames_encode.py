@@ -111,7 +111,8 @@ def test_every_reply_vector(
         ("null", ["not a JSON object"]),
         ("", ["not JSON"]),
         ("mode=1", ["not JSON"]),
-        ('{"mode": ' + "[" * 4000, ["nested too deeply"]),
+        # How deep is too deep depends on the version of Python.
+        ('{"mode": ' + "[" * 4000, ["not JSON"]),
         ('{"mode": ' + "9" * 5000 + "}", ["digits"]),
         ('{"mode": "' + "x" * 1_000_000 + '"}', ["more than 10000 characters"]),
     ],
