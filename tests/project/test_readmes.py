@@ -1,0 +1,41 @@
+"""What the READMEs show runs, and what they link to is there."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).parents[2]
+ARMATURE = Path(sys.executable).with_name("armature")
+READMES = sorted(
+    [PROJECT / "README.md", *PROJECT.glob("*/README.md"), *PROJECT.glob("tests/*/README.md")]
+)
+
+
+def python_blocks(readme: Path) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", readme.read_text(), re.DOTALL)
+
+
+@pytest.mark.parametrize("package", ["firmware_protocol", "hw_mocks"])
+def test_the_examples_of_a_package_run(package: str) -> None:
+    (code,) = python_blocks(PROJECT / package / "README.md")
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=100)
+
+
+@pytest.mark.compiler
+def test_the_example_for_real_boards_runs_on_mock_boards() -> None:
+    (code,) = python_blocks(PROJECT / "README.md")
+    command = [ARMATURE, "mock", "exec", "--robot", "laas4", "--", sys.executable, "-c", code]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=100)
+    assert "exchanges=1000" in done.stdout
+
+
+@pytest.mark.parametrize("readme", READMES, ids=lambda path: str(path.relative_to(PROJECT)))
+def test_links_lead_somewhere(readme: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", readme.read_text()):
+        if not target.startswith("https://"):
+            assert (readme.parent / target).exists(), target
