@@ -1,9 +1,10 @@
 """One motor board on top of a link: exchange, check, count.
 
 Every reply is judged by its checksum, protocol version, echoed index and timestamp before its
-values are handed on. Nothing here raises for a bad reply: in a loop that is data. The first failure
-of a streak is counted under its cause; those that follow without a clean exchange in between are
-counted as `consequent`, so that one fault is one count however long its effects last.
+values are handed on: they are the board's, they are new, and they were made after this session
+began. Nothing here raises for a bad reply: in a loop that is data. Each fault is counted once,
+under its cause; what follows from a fault already counted (the command that went down with a lost
+exchange, the frames of a board that is out of step) is counted as `consequent`.
 """
 
 from __future__ import annotations
@@ -14,16 +15,23 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
+from daq.errors import UnsafeCommandError
 from daq.links.failures import transport_error
 from daq.links.link import Link
 from firmware_protocol.codec import command_codec, reply_codec
 from firmware_protocol.errors import ProtocolError, ProtocolVersionError, is_idle_line
-from firmware_protocol.profiles import Profile
+from firmware_protocol.fields import Framing
+from firmware_protocol.profiles import MODE_FLAGS, Profile
 from firmware_protocol.values import CommandValues, ReplyValues
 
-_INDEX_MASK = 0xFFFF
+_INDICES = 1 << 16
+_INDEX_MASK = _INDICES - 1
+_HALF = _INDICES // 2
+# Far from 0, which a rebooted board echoes. Echoes of an earlier session look like the future.
+_FIRST_INDEX = 0x5000
 _USUAL_LAG = 1
 _STALL_AFTER_NS = 10_000_000
+_ENABLE_SYSTEM = next(1 << flag.bit for flag in MODE_FLAGS if flag.name == "ES")
 
 
 class Outcome(Enum):
@@ -34,9 +42,11 @@ class Outcome(Enum):
     LATE = "late"
     """A fresh reply that confirms an older command than it could."""
     COMMAND_LOST = "lost_commands"
-    """A fresh reply that shows that the board never took the command before this one."""
+    """A fresh reply that does not confirm the command before this one."""
+    UNCONFIRMED = "unconfirmed"
+    """The first replies of a session, made before the board had taken a command of it."""
     STALE = "stale"
-    """The reply before this one, once more."""
+    """A reply that is not newer than the last one: a repetition, or somebody else's."""
     STALLED = "stalled"
     """The board's clock stands still."""
     CORRUPT = "corrupt"
@@ -47,6 +57,9 @@ class Outcome(Enum):
     """Nobody answered: no bytes, or an idle line."""
     MISMATCHED = "mismatched"
     """A sound reply of another protocol version."""
+
+
+_MAY_BE_OUT_OF_STEP = (Outcome.CORRUPT, Outcome.TRUNCATED)
 
 
 class Reading(NamedTuple):
@@ -69,6 +82,7 @@ class Counters:
 
     exchanges: int = 0
     valid: int = 0
+    unconfirmed: int = 0
     late: int = 0
     lost_commands: int = 0
     stale: int = 0
@@ -79,6 +93,8 @@ class Counters:
     mismatched: int = 0
     consequent: int = 0
     """Failures that followed from one already counted."""
+    restarted: int = 0
+    """Times that the board's clock went backwards: it has rebooted."""
     resynchronised: int = 0
     saturated: int = 0
     """Values that had to be clamped to what the wire carries."""
@@ -91,6 +107,8 @@ class Board:
         name: For messages, as in the robot file.
         profile: Which wire format it speaks.
         link: What carries its frames.
+        command_timeout_ms: What commands say unless they are told otherwise: after this long
+            without a valid one the board stops its motors.
         now_ns: Monotonic clock, to notice when the board's own clock stands still.
 
     Attributes:
@@ -104,9 +122,11 @@ class Board:
         profile: Profile,
         link: Link,
         *,
+        command_timeout_ms: int = 10,
         now_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self.name = name
+        self._command_timeout_ms = command_timeout_ms
         self.profile = profile
         self.link = link
         self.counters = Counters()
@@ -114,23 +134,24 @@ class Board:
         self._reply = reply_codec(profile, link.framing)
         self._lag_max = profile.behaviour.reply_lag_max
         self.now_ns = now_ns
-        self._index = 0
+        self._lag_min = 1 if link.framing is Framing.SPI else 0
+        self._is_misalignable = profile.behaviour.is_misaligned_by_truncation
+        self._index = _FIRST_INDEX
+        self._echo = _FIRST_INDEX
+        self._timestamp_ms: int | None = None
+        self._timestamp_since_ns = self._exchanged_ns = now_ns()
         self._suspect: int | None = None
-        self._echo = -1
-        self._timestamp_ms = -1
-        self._timestamp_changed_ns = now_ns()
-        self._is_failing = False
+        self._last_outcome = Outcome.OK
         self._realigned = 0
-        self._last_frame = b""
-        self._last_sound_frame = b""
+        self._last_frame = self._sound_frame = b""
 
     def command(self, **values: object) -> CommandValues:
-        """A command of this board's profile; what is not named is zero.
+        """A command of this board's profile; what is not named is zero, but for the time-out.
 
         Raises:
             UnknownNameError: The profile has no such field.
         """
-        return self._command.make(**values)
+        return self._command.make(**{"timeout_ms": self._command_timeout_ms, **values})
 
     def exchange(self, command: CommandValues, *, is_real_time: bool = False) -> Reading:
         """Send a command, receive and judge a reply. The index is filled in here.
@@ -141,24 +162,31 @@ class Board:
 
         Raises:
             FieldRangeError: A value that the wire cannot carry.
+            UnsafeCommandError: The system enabled without a time-out.
             TransportError: The device failed.
         """
-        self._index = (self._index + 1) & _INDEX_MASK
-        indexed = command._replace(index=self._index)
+        if not command.timeout_ms and command.mode & _ENABLE_SYSTEM:
+            raise UnsafeCommandError(self.name)
+        index = (self._index + 1) & _INDEX_MASK
+        indexed = command._replace(index=index)
         if is_real_time:
             frame, saturated = self._command.encode_saturating(indexed)
             self.counters.saturated += saturated
         else:
             frame = self._command.encode(indexed)
+        self._index = index
         try:
             received = self.link.exchange(frame)
             self.counters.exchanges += 1
-            reading = self._judge(received)
+            outcome, values = self._judge(received)
         except OSError as error:
             raise transport_error(self.link.name, error) from error
+        self._count(outcome)
+        self._last_outcome = outcome
         self._last_frame = received
+        self._exchanged_ns = self.now_ns()
         self.counters.resynchronised = self._realigned + self.link.resynchronised
-        return reading
+        return Reading(outcome, values, received)
 
     def close(self) -> None:
         """Give the link back."""
@@ -166,48 +194,57 @@ class Board:
 
     # --- judging a reply --------------------------------------------------------------------------
 
-    def _judge(self, frame: bytes) -> Reading:
+    def _judge(self, frame: bytes) -> tuple[Outcome, ReplyValues | None]:
         try:
             values = self._reply.decode(frame)
         except ProtocolVersionError:
-            return self._failed(Outcome.MISMATCHED, frame)
+            return Outcome.MISMATCHED, None
         except ProtocolError:
-            return self._failed(self._unsound(frame), frame)
-        now_ns = self.now_ns()
-        is_echo_new = values.index != self._echo
-        if frame == self._last_sound_frame:
-            return self._failed(Outcome.STALE, frame)
-        if values.timestamp_ms != self._timestamp_ms:
-            self._timestamp_changed_ns = now_ns
-        elif now_ns - self._timestamp_changed_ns > _STALL_AFTER_NS:
-            return self._failed(Outcome.STALLED, frame)
-        self._last_sound_frame = frame
+            return self._unsound(frame), None
+        lag = (self._index - values.index) & _INDEX_MASK
+        progress = (values.index - self._echo + _HALF) % _INDICES - _HALF
+        elapsed_ms = self._elapsed_ms(values.timestamp_ms)
+        # A reply is new if it confirms a newer command of ours, or the same one at a later time
+        # (within one millisecond: with other content).
+        is_ours = self._lag_min <= lag < _HALF and progress >= 0
+        is_before_first = self._timestamp_ms is None and progress <= 0
+        is_repetition = progress == 0 and (
+            elapsed_ms < 0 or (elapsed_ms == 0 and frame == self._sound_frame)
+        )
+        if not is_ours or is_before_first or is_repetition:
+            is_first = self._timestamp_ms is None and self.counters.exchanges <= self._lag_max
+            return (Outcome.UNCONFIRMED if is_first else Outcome.STALE), None
+        if elapsed_ms < 0:
+            self.counters.restarted += 1
+        if elapsed_ms or self._timestamp_ms is None:
+            # A reply was made when the exchange before this one ended.
+            self._timestamp_since_ns = self._exchanged_ns
+        elif self._exchanged_ns - self._timestamp_since_ns > _STALL_AFTER_NS:
+            return Outcome.STALLED, None
+        self._sound_frame = frame
         self._echo = values.index
         self._timestamp_ms = values.timestamp_ms
-        return Reading(self._confirmation(values.index, is_echo_new), values, frame)
+        return self._confirmation(lag, progress), values
 
-    def _confirmation(self, echo: int, is_echo_new: bool) -> Outcome:
+    def _elapsed_ms(self, timestamp_ms: int) -> int:
+        """Since the last accepted reply, by the board's clock; 0 before there is one."""
+        if self._timestamp_ms is None:
+            return 0
+        return (timestamp_ms - self._timestamp_ms + _HALF) % _INDICES - _HALF
+
+    def _confirmation(self, lag: int, progress: int) -> Outcome:
         """Which command the board had taken when it replied, against which it should have."""
-        if echo == self._suspect:
-            # Not lost after all, only late.
-            self.counters.lost_commands -= 1
-            self.counters.late += 1
-        self._suspect = None
-        lag = (self._index - echo) & _INDEX_MASK
-        # The first replies were made before our first command reached the board.
-        if lag <= _USUAL_LAG or self.counters.exchanges <= self._lag_max:
-            self._is_failing = False
-            self.counters.valid += 1
+        suspect, self._suspect = self._suspect, None
+        if suspect is not None:
+            if self._echo == suspect:
+                self.counters.late += 1
+            else:
+                self.counters.lost_commands += 1
+        if lag <= _USUAL_LAG:
             return Outcome.OK
-        if lag <= self._lag_max:
-            self._is_failing = False
-            self.counters.late += 1
+        if progress or lag <= self._lag_max:
             return Outcome.LATE
-        outcome = Outcome.LATE if is_echo_new else Outcome.COMMAND_LOST
-        if not is_echo_new and not self._is_failing:
-            self._suspect = (self._index - 1) & _INDEX_MASK
-        self._count(outcome)
-        return outcome
+        return Outcome.COMMAND_LOST
 
     def _unsound(self, frame: bytes) -> Outcome:
         """Why a reply could not be decoded; brings the board back in step where that is needed."""
@@ -215,10 +252,10 @@ class Board:
         if not frame or (not missing and is_idle_line(frame)):
             return Outcome.SILENT
         if missing:
-            if self.profile.behaviour.is_misaligned_by_truncation:
+            if self._is_misalignable:
                 self._realign(missing)
             return Outcome.TRUNCATED
-        if self._is_failing:
+        if self._last_outcome in _MAY_BE_OUT_OF_STEP:
             self._find_alignment(frame)
         return Outcome.CORRUPT
 
@@ -234,11 +271,27 @@ class Board:
         self.link.realign(missing)
         self._realigned += 1
 
-    def _failed(self, outcome: Outcome, frame: bytes) -> Reading:
-        self._count(outcome)
-        return Reading(outcome, None, frame)
+    # --- counting ---------------------------------------------------------------------------------
 
     def _count(self, outcome: Outcome) -> None:
-        name = "consequent" if self._is_failing else outcome.value
-        setattr(self.counters, name, getattr(self.counters, name) + 1)
-        self._is_failing = True
+        if self._is_consequence(outcome):
+            self.counters.consequent += 1
+        elif outcome is Outcome.COMMAND_LOST:
+            # Counted as lost or late when the next reply tells which.
+            self._suspect = (self._index - 1) & _INDEX_MASK
+        else:
+            name = outcome.value
+            setattr(self.counters, name, getattr(self.counters, name) + 1)
+
+    def _is_consequence(self, outcome: Outcome) -> bool:
+        """Whether the exchange before this one explains what is wrong with it."""
+        before = self._last_outcome
+        if outcome in (Outcome.LATE, Outcome.COMMAND_LOST) and self._lag_max == _USUAL_LAG:
+            # The command went down with its exchange; or it is the one already suspected.
+            went_down = before in (Outcome.SILENT, Outcome.TRUNCATED) or (
+                before is Outcome.CORRUPT and self._is_misalignable
+            )
+            return went_down or (outcome is Outcome.LATE and before is Outcome.COMMAND_LOST)
+        return (
+            outcome is Outcome.CORRUPT and self._is_misalignable and before in _MAY_BE_OUT_OF_STEP
+        )

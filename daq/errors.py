@@ -2,6 +2,7 @@
 
 ```
 DaqError
+├── UnsafeCommandError (ValueError)  a command that a board would obey for ever
 ├── ConfigError (ValueError)       a robot file or an option is wrong; lists every problem
 └── TransportError (OSError)       a link failed; names the device and what to do
     ├── DeviceMissingError         there is no such device node or port
@@ -37,6 +38,16 @@ class ConfigError(DaqError, ValueError):
         count = len(self.problems)
         headline = f"{source}: {count} problem{'s' if count != 1 else ''}"
         super().__init__("\n".join([headline, *(f"  {problem}" for problem in self.problems)]))
+
+
+class UnsafeCommandError(DaqError, ValueError):
+    """The system enabled with time-out 0: the motors would go on when the host is gone."""
+
+    def __init__(self, board: str) -> None:
+        super().__init__(
+            f"board {board}: timeout_ms = 0 with the system enabled: its motors would never stop "
+            "by themselves; send 10 to 20 ms"
+        )
 
 
 class TransportError(DaqError, OSError):

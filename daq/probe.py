@@ -8,6 +8,7 @@ free of faults and at rest is it asked, by frames with everything disabled, whet
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 
 from daq.board import Board
 from daq.errors import TransportError
@@ -22,6 +23,7 @@ from firmware_protocol.values import ReplyValues
 
 _ATTEMPTS = 4
 _QUESTIONS = 50
+_GOOD_ENOUGH = 0.9
 _PERIOD_NS = 1_000_000
 _NONSENSE = b"\xff"
 """What is sent when only the replies matter: no frame of it has a right checksum."""
@@ -241,24 +243,20 @@ def _hearing(subject: str, board: Board, sleep_until_ns: Callable[[int], None]) 
         fault = reading.values and board.profile.fault_of(reading.values.status)
         if fault:
             return _faulty(subject, fault)
-    counters = board.counters
-    good = counters.valid + counters.late
+    counts = asdict(board.counters)
+    good = counts["valid"] + counts["late"] + counts["unconfirmed"]
     if good == _QUESTIONS:
         return Finding(Level.OK, subject, f"{_QUESTIONS} of {_QUESTIONS} exchanges confirmed")
-    lost = {
-        "replies corrupt": counters.corrupt,
-        "replies lost": counters.lost_replies,
-        "replies truncated": counters.truncated,
-        "replies repeated": counters.stale,
-        "commands not taken": counters.lost_commands,
-        "failures that followed": counters.consequent,
-    }
-    details = ", ".join(f"{count} {what}" for what, count in lost.items() if count)
+    details = ", ".join(
+        f"{count} {name.replace('_', ' ')}"
+        for name, count in counts.items()
+        if count and name not in ("exchanges", "valid", "unconfirmed")
+    )
     return Finding(
-        Level.PROBLEM if good < _QUESTIONS / 2 else Level.WARNING,
+        Level.PROBLEM if good < _QUESTIONS * _GOOD_ENOUGH else Level.WARNING,
         subject,
         f"only {good} of {_QUESTIONS} exchanges confirmed: {details}",
-        "check cable and ground, or lower the speed",
+        "check cable and ground, or lower the speed; on a mock, a busy machine does this too",
     )
 
 

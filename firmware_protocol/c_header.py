@@ -27,6 +27,10 @@ def _lines(profile: Profile) -> Iterator[str]:
     yield ""
     yield "#include <stdint.h>"
     yield ""
+    yield "#ifdef __cplusplus"
+    yield "#define _Static_assert static_assert"
+    yield "#endif"
+    yield ""
     yield f'#define {prefix}_FINGERPRINT "{fingerprint(profile)}"'
     yield f"#define {prefix}_FRAME_SIZE {profile.frame_size}"
     for layout in (profile.command, profile.reply):

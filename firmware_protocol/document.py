@@ -91,6 +91,8 @@ def protocol_page() -> str:
         "krpm is 1000·2π/60 rad/s. CRC-32/MPEG-2: polynomial 0x04C11DB7, initial 0xFFFFFFFF, not",
         "reflected, no final xor; `123456789` gives 0x0376E6E7.",
         "",
+        "SPI: mode 0, 8-bit words, 8 MHz by default, one frame each way in one chip-select window.",
+        "",
         "On RS-485 two bytes stand in front of the frame, and the checksum covers them too: the",
         "address (0x42 to the board, 0xFF from it), then `type << 6 | size` with type 0 and the",
         "whole length in bytes.",
@@ -118,11 +120,11 @@ def _behaviour(profile: Profile) -> Iterable[str]:
     yield f"- Isat = 0 means {limit}."
     yield f"- Between frames the position reference is {reference}."
     latest = f" to k+{b.reply_lag_max}" if b.reply_lag_max > 1 else ""
-    yield f"- The reply to command k is in exchange k+1{latest}."
+    yield f"- On SPI the reply to command k is in exchange k+1{latest}; on RS-485 it follows it."
     if b.frame_gap_min_s:
         yield f"- At least {b.frame_gap_min_s * 1e3:g} ms between frames."
     yield f"- Without valid commands the motors {b.on_watchdog.value}."
-    yield f"- A latched error ends with {b.errors_clear.value}."
+    yield f"- A latched error lasts until {b.errors_clear.value}."
     if b.is_stop_latched:
         yield "- A motor stopped by EMx = 0 stays so until ES drops; its MxR stays 1 meanwhile."
     if b.is_misaligned_by_truncation:

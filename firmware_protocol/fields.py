@@ -152,6 +152,9 @@ class Field:
         if self.is_integer:
             raw = index(cast(int, value))
         else:
+            # NumPy's short floats would be divided in their own, too coarse, arithmetic; and unlike
+            # `float`, this takes no text for a number.
+            value = math.ldexp(value, 0)
             steps = (value - self.offset) / self.lsb
             if math.isinf(steps) and math.isfinite(value):
                 # Only the division has overflowed: there still is a nearest limit.

@@ -52,8 +52,8 @@ class OnWatchdog(Enum):
 class ErrorsClear(Enum):
     """What ends a latched error."""
 
-    POWER_CYCLE = "power cycle"
-    SYSTEM_DISABLED_ONE_FRAME = "a frame with ES = 0"
+    POWER_CYCLE = "the board is powered off and on"
+    SYSTEM_DISABLED_ONE_FRAME = "a frame comes with ES = 0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

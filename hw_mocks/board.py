@@ -191,6 +191,7 @@ class MockBoard:
         return bytes(received)
 
     def _end_of_frame(self, frame: bytes) -> None:
+        self._previous_echo = self._echo
         if self._hold_windows:
             # Fault: commands are acted upon one window late.
             self._hold_windows -= 1
@@ -219,6 +220,7 @@ class MockBoard:
         self._finder.feed(data)
         replies = []
         while frame := self._finder.take():
+            self._previous_echo = self._echo
             self._accept(frame, Framing.RS485)
             replies.append(self._reply(Framing.RS485))
         return replies
@@ -232,10 +234,8 @@ class MockBoard:
         except ProtocolError:
             return
         self._is_rs485_disabled |= framing is Framing.SPI
-        self._previous_echo, self._echo = (
-            self._echo,
-            self._echo if self.is_index_frozen else command.index,
-        )
+        if not self.is_index_frozen:
+            self._echo = command.index
         self._mode = command.mode
         is_watched = command.timeout_ms and command.mode & _MODE["ES"]
         self._deadline_ns = (

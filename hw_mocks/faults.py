@@ -103,12 +103,21 @@ class FaultScript:
         seed: Makes random faults repeatable.
         apart: Exchanges of a board that stay free of random faults after each one, so that the
             consequences of a fault can be told from the next one.
+        is_from_first_exchange: Whether time counts from the first exchange, for programs that take
+            a while to start; otherwise from the start of the simulation.
 
     Attributes:
         events: Every fault that struck, in order.
     """
 
-    def __init__(self, faults: Sequence[Fault] = (), *, seed: int = 0, apart: int = 0) -> None:
+    def __init__(
+        self,
+        faults: Sequence[Fault] = (),
+        *,
+        seed: int = 0,
+        apart: int = 0,
+        is_from_first_exchange: bool = False,
+    ) -> None:
         self.events: list[FaultEvent] = []
         self.generator = np.random.default_rng(seed)
         self._random = [fault for fault in faults if fault.at_s is None]
@@ -117,9 +126,12 @@ class FaultScript:
         self._apart = apart
         self._free_from: dict[int, int] = {}
         self._exchanges: dict[int, int] = {}
+        self._origin_ns = None if is_from_first_exchange else 0
 
     def strike(self, board: int, now_ns: int) -> Fault | None:
         """The random or one-off fault that hits this exchange of a board, if any."""
+        if self._origin_ns is None:
+            self._origin_ns = now_ns
         exchange = self._exchanges.get(board, -1) + 1
         self._exchanges[board] = exchange
         for number, fault in enumerate(self._timed):
@@ -147,7 +159,7 @@ class FaultScript:
                 detail = f"for {fault.for_s:g} s"
                 self.events.append(FaultEvent(now_ns, board, exchange, fault.kind, detail))
                 held.append(fault)
-            elif (number, board) in self._started and now_ns - fault.at_s * 1e9 < fault.for_s * 1e9:
+            elif (number, board) in self._started and self._is_on(fault.at_s, fault.for_s, now_ns):
                 held.append(fault)
         return held
 
@@ -161,8 +173,15 @@ class FaultScript:
         """Whether nothing will ever happen."""
         return not self._random and not self._timed
 
+    def _elapsed_ns(self, now_ns: int) -> int:
+        return 0 if self._origin_ns is None else now_ns - self._origin_ns
+
+    def _is_on(self, at_s: float, for_s: float, now_ns: int) -> bool:
+        return self._elapsed_ns(now_ns) - at_s * 1e9 < for_s * 1e9
+
     def _is_due(self, number: int, fault: Fault, board: int, now_ns: int) -> bool:
-        if fault.board not in (None, board) or fault.at_s is None or now_ns < fault.at_s * 1e9:
+        elapsed_ns = self._elapsed_ns(now_ns)
+        if fault.board not in (None, board) or fault.at_s is None or elapsed_ns < fault.at_s * 1e9:
             return False
         if (number, board) in self._started:
             return False

@@ -44,12 +44,18 @@ class FaultyWire:
         if FaultKind.IO_ERROR in held:
             return errno.EIO
         fault = self._script.strike(self.number, now_ns)
-        received = self._struck(fault, sent, now_ns) if fault else self.board.transfer(sent)
+        received = self._struck(fault, sent, now_ns) if fault else self._window(sent)
         if FaultKind.STUCK_LOW in held:
             received = bytes(len(sent))
         if FaultKind.STUCK_HIGH in held:
             received = b"\xff" * len(sent)
-        self._last_reply = received
+        return received
+
+    def _window(self, sent: bytes) -> bytes:
+        """An exchange as it should be; what the board sends is remembered for `repeat`."""
+        received = self.board.transfer(sent)
+        if len(sent) == self.board.profile.frame_size:
+            self._last_reply = received
         return received
 
     def _struck(self, fault: Fault, sent: bytes, now_ns: int) -> bytes:
@@ -59,14 +65,14 @@ class FaultyWire:
             direction = fault.direction or str(self._script.generator.choice(["command", "reply"]))
             detail = f"{direction} bit {bit}"
             if direction == "command":
-                received = board.transfer(flip_bit(sent, bit))
+                received = self._window(flip_bit(sent, bit))
             else:
-                received = flip_bit(board.transfer(sent), bit)
+                received = flip_bit(self._window(sent), bit)
         elif fault.kind is FaultKind.DROP:
             received = bytes(len(sent))
         elif fault.kind is FaultKind.REPEAT:
             fresh = board.transfer(sent)
-            received = self._last_reply or fresh
+            received = (self._last_reply or fresh)[: len(sent)].ljust(len(sent), b"\x00")
         elif fault.kind is FaultKind.TRUNCATE:
             # The boards' SPI works in 16-bit words.
             words = int(self._script.generator.integers(1, max(2, len(sent) // 2)))
@@ -74,11 +80,11 @@ class FaultyWire:
             received = board.transfer(sent[: 2 * words])
         elif fault.kind is FaultKind.DELAY:
             board.hold_commands(2)
-            received = board.transfer(sent)
+            received = self._window(sent)
         else:
             board.latch(fault.code)
             detail = f"code {fault.code}"
-            received = board.transfer(sent)
+            received = self._window(sent)
         self._script.log(self.number, now_ns, fault, detail)
         return received
 

@@ -277,8 +277,7 @@ class MotorOutput:
             self.iq_a = self._align()
         elif state is MotorState.SAFE and self._is_braking:
             # Shorted phases: the back-emf drives the current, power balance K_i·iq·ω = 3/2·R·iq².
-            short_a = -self._nm_per_a * self._true_rad_s / 1.5 / self._coil_ohm
-            self.iq_a = max(-self._motor_limit_a, min(self._motor_limit_a, short_a))
+            self.iq_a = -self._nm_per_a * self._true_rad_s / 1.5 / self._coil_ohm
         else:
             self.iq_a = 0.0
         if self.connection is None:

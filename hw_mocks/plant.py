@@ -65,6 +65,6 @@ def make_plant(
     except ModuleNotFoundError as error:
         if error.name != "mujoco":
             raise
-        problem = "the mock of an arm needs MuJoCo: pip install 'armature[sim]'"
+        problem = "the mock of an arm needs MuJoCo: pip install '.[sim]' in armature's folder"
         raise MockConfigError(f"robot {robot.name}", [problem]) from error
     return ArmPlant(robot, truth, effects, step_s=step_s, posture_rad=posture_rad)

@@ -104,7 +104,8 @@ def _board(
 ) -> Board:
     chosen = board_profile(port, profile)
     traced = TracingLink(link, chosen, say) if address.is_traced else link
-    return Board(port.name, chosen, traced, now_ns=now_ns)
+    timeout_ms = port.command_timeout_ms
+    return Board(port.name, chosen, traced, command_timeout_ms=timeout_ms, now_ns=now_ns)
 
 
 def _sleep_until_ns(deadline_ns: int) -> None:

@@ -10,7 +10,7 @@ import time
 from daq.board import Reading
 from daq.links.address import parse_link
 from daq.robot.load import load_robot
-from firmware_protocol.profiles import MODE_FLAGS, STATUS_FLAGS
+from firmware_protocol.profiles import MODE_FLAGS, PROFILES, STATUS_FLAGS
 from tools.boards import OpenBoards, open_boards
 from tools.cli import (
     BOARD_FAULT,
@@ -50,7 +50,7 @@ def add_to(verbs: Verbs, summary: str) -> None:
 
 
 def _demo(arguments: argparse.Namespace) -> int:
-    robot = load_robot(arguments.robot)
+    robot = load_robot(arguments.robot, profiles=PROFILES)
     started_s = time.perf_counter()
     with open_boards(robot, parse_link("mock"), profile=arguments.profile) as opened:
         connected = [tuple(joint is not None for joint in robot.joints_on(p)) for p in robot.boards]

@@ -17,6 +17,7 @@ from daq.probe import diagnose_board
 from daq.robot.description import Robot
 from daq.robot.load import load_robot
 from daq.wire_limits import board_profile, board_remarks, wire_problems
+from firmware_protocol.profiles import PROFILES
 from hw_mocks.errors import MockError
 from tools.boards import open_boards
 from tools.cli import (
@@ -58,7 +59,7 @@ def add_to(verbs: Verbs, summary: str) -> None:
 
 def _doctor(arguments: argparse.Namespace) -> int:
     address = parse_link(arguments.link)
-    robot = load_robot(arguments.robot)
+    robot = load_robot(arguments.robot, profiles=PROFILES)
     findings = list(_diagnose(robot, address, arguments.profile))
     can_run = all(finding.level is not Level.PROBLEM for finding in findings)
     if arguments.json:
@@ -107,7 +108,7 @@ def _devices(robot: Robot, address: LinkAddress) -> Iterator[Finding]:
             Level.PROBLEM,
             "devices",
             f"Python package {package} is missing",
-            "pip install 'armature[robot]'",
+            "pip install '.[robot]' in armature's folder",
         )
     is_spi = address.kind is LinkKind.SPI
     names = [port.spi.device for port in robot.boards] if is_spi else [address.device]

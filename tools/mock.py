@@ -11,11 +11,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from daq.errors import ConfigError
 from daq.robot.load import load_robot
+from firmware_protocol.profiles import PROFILES
 from hw_mocks.effects import parse_effects
 from hw_mocks.errors import MockConfigError
 from hw_mocks.faults import Fault, FaultKind, FaultScript, parse_fault
@@ -48,7 +50,8 @@ _SPI_FAULTS = (
 )
 _EXEC_EXAMPLE = """\
   armature mock exec --robot laas4 --profile uomodri --fault flip:rate=0.01 -- \\
-      python3 -c 'import spidev; s = spidev.SpiDev(); s.open(0, 0); print(s.xfer2([0] * 34))'"""
+      python3 -c 'from spidev import SpiDev; s = SpiDev(0, 0); s.max_speed_hz = 8000000
+print(bytes(s.xfer2([0] * 34)).hex())'"""
 _FAULT_HELP = (
     "KIND:key=value,… with KIND one of "
     + ", ".join(kind.value for kind in FaultKind)
@@ -143,7 +146,7 @@ def _make_mock(
         problems.append(f"--seed {arguments.seed}: must not be negative")
     if not 0.0 <= arguments.spread <= 1.0:
         problems.append(f"--spread {arguments.spread:g}: must lie between 0 and 1")
-    robot = read(load_robot, arguments.robot)
+    robot = read(partial(load_robot, profiles=PROFILES), arguments.robot)
     effects = read(parse_effects, arguments.effects)
     faults: list[Fault] = []
     for text in arguments.fault:
@@ -165,7 +168,7 @@ def _make_mock(
         effects=effects,
         spread=arguments.spread,
     )
-    return mock, FaultScript(faults, seed=arguments.seed)
+    return mock, FaultScript(faults, seed=arguments.seed, is_from_first_exchange=True)
 
 
 # --- exec -----------------------------------------------------------------------------------------

@@ -56,6 +56,8 @@ class DeviceLock:
     def release(self) -> None:
         """Let others have the device."""
         if self._file >= 0:
+            # Said aloud: a forked child may still have the file open.
+            fcntl.flock(self._file, fcntl.LOCK_UN)
             os.close(self._file)
             self._file = -1
 
@@ -88,7 +90,10 @@ def _open_lock_file(path: Path) -> int:
     for attempt in (os.O_RDWR, os.O_RDONLY):
         with contextlib.suppress(FileNotFoundError, PermissionError):
             return os.open(path, attempt | flags)
-    return os.open(path, os.O_RDWR | os.O_CREAT | flags, 0o644)
+    file = os.open(path, os.O_RDWR | os.O_CREAT | flags, 0o644)
+    # Whatever the umask: other users must be able to see that the device is taken.
+    os.fchmod(file, 0o644)
+    return file
 
 
 def _read_holder(file: int) -> str:

@@ -7,6 +7,8 @@ and checksum agree.
 
 from __future__ import annotations
 
+import errno
+import termios
 import time
 from collections.abc import Callable
 from typing import Any
@@ -98,15 +100,15 @@ class SerialLink:
         self._serial.close()
 
     def _discard(self) -> None:
-        leftover = self._finder.clear()
+        leftover = bool(self._finder.clear())
         try:
-            while waiting := self._serial.in_waiting:
-                leftover += self._serial.read(waiting)[:1]
-        except OSError as error:
+            leftover |= self._serial.in_waiting > 0
+            self._serial.reset_input_buffer()
+        except (OSError, termios.error) as error:
             raise self._gone(error) from error
-        self.resynchronised += bool(leftover)
+        self.resynchronised += leftover
 
-    def _gone(self, error: OSError) -> TransportError:
+    def _gone(self, error: Exception) -> TransportError:
         return DeviceGoneError(self.name, f"the port failed, was it unplugged? ({error})")
 
 
@@ -115,14 +117,13 @@ def _open(device: str, baud: int) -> Any:
         import serial  # noqa: PLC0415 - a robot on SPI needs no pyserial
     except ModuleNotFoundError as error:
         raise TransportError(
-            device, "the pyserial package is missing: pip install 'armature[robot]'"
+            device, "the pyserial package is missing: pip install '.[robot]' in armature's folder"
         ) from error
     try:
         return serial.Serial(device, baudrate=baud, exclusive=True, write_timeout=0.1)
     except ValueError as error:
         raise DeviceIoError(device, f"cannot be set to {baud} baud: {error}") from error
     except OSError as error:
-        # pyserial says so in words only when somebody else holds its lock.
-        if "lock" in str(error):
+        if error.errno == errno.EAGAIN:  # its lock is taken
             raise DeviceBusyError(device, "another program has it open") from error
         raise transport_error(device, error) from error

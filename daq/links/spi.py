@@ -72,7 +72,8 @@ def _open(port: SpiPort) -> Any:
         import spidev  # noqa: PLC0415 - a laptop has no spidev
     except ModuleNotFoundError as error:
         raise TransportError(
-            port.device, "the spidev package is missing: pip install 'armature[robot]'"
+            port.device,
+            "the spidev package is missing: pip install '.[robot]' in armature's folder",
         ) from error
     bus, chip_select = port.bus_and_chip_select
     spi = spidev.SpiDev()

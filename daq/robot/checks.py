@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 import random
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from operator import attrgetter
 
 from daq.robot.description import Bus, Joint, Link, PublishedParameters, Robot
@@ -25,6 +25,26 @@ KINEMATIC_TOLERANCE = 1e-6
 """How far placements and DH rows may disagree: metres, and radians times a metre."""
 NUMBERS_PER_JOINT = 12
 """Ten rigid-body parameters and two of friction, in a published parameter vector."""
+
+
+def check_profiles(robot: Robot, profiles: Collection[str]) -> list[Problem]:
+    """Finds boards of a wire format that nobody knows.
+
+    Args:
+        robot: The robot.
+        profiles: The wire formats there are; this package does not know them by itself.
+
+    Returns:
+        The problems.
+    """
+    boards = () if isinstance(robot.boards, Unreadable) else robot.boards
+    return [
+        Problem(f"boards[{index}].profile", show(board.profile), f"one of {', '.join(profiles)}")
+        for index, board in enumerate(boards)
+        if not isinstance(board, Unreadable)
+        and isinstance(board.profile, str)
+        and board.profile not in profiles
+    ]
 
 
 def check_robot(robot: Robot) -> list[Problem]:
@@ -183,7 +203,9 @@ def _check_kinematics(joints: Sequence[Joint]) -> Iterator[Problem]:
         # Seen from the end, a wrong pose spoils every axis before it: only the last one counts.
         index = wrong[-1]
         found = f"its axis is {deviation[index]:.2g} off between placements and dh rows"
-        expected = f"within {KINEMATIC_TOLERANCE}, seen from the last joint's frame"
+        expected = (
+            f"within {KINEMATIC_TOLERANCE}, seen from the last joint's frame (dh may be left out)"
+        )
         yield Problem(f"joints[{index}]", found, expected)
 
 

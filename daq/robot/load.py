@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -17,11 +18,12 @@ FILE_SIZE_MAX = 1_000_000
 SUFFIX = ".toml"
 
 
-def load_robot(name_or_path: str) -> Robot:
+def load_robot(name_or_path: str, *, profiles: Collection[str] = ()) -> Robot:
     """Reads a robot.
 
     Args:
         name_or_path: A shipped robot's name such as "laas4", or the path of a .toml file.
+        profiles: The wire formats that boards may name; by default any.
 
     Returns:
         The robot.
@@ -29,7 +31,7 @@ def load_robot(name_or_path: str) -> Robot:
     Raises:
         ConfigError: There is no such robot, its file cannot be read, or it has mistakes; lists all.
     """
-    return parse_robot(robot_text(name_or_path), name_or_path)
+    return parse_robot(robot_text(name_or_path), name_or_path, profiles=profiles)
 
 
 def robot_text(name_or_path: str) -> str:

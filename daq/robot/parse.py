@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from daq.errors import ConfigError
-from daq.robot.checks import check_robot
+from daq.robot.checks import check_profiles, check_robot
 from daq.robot.description import Robot
 from daq.robot.reading import read_struct
 
@@ -14,12 +14,13 @@ DOTS_MAX = 5000
 """tomllib's memory grows with the square of a dotted key's length: 1 MB of `a.a.a` takes it all."""
 
 
-def parse_robot(text: str, source: str) -> Robot:
+def parse_robot(text: str, source: str, *, profiles: Collection[str] = ()) -> Robot:
     """Reads a robot from the text of its file.
 
     Args:
         text: The text, TOML.
         source: What to call the text in an error: its file, or the recording it was found in.
+        profiles: The wire formats that boards may name; by default any.
 
     Returns:
         The robot.
@@ -38,15 +39,18 @@ def parse_robot(text: str, source: str) -> Robot:
         raise ConfigError(source, [problem]) from error
     except RecursionError:
         raise ConfigError(source, ["not a robot file: nested too deeply"]) from None
-    return build_robot(data, source)
+    return build_robot(data, source, profiles=profiles)
 
 
-def build_robot(data: Mapping[str, object], source: str) -> Robot:
+def build_robot(
+    data: Mapping[str, object], source: str, *, profiles: Collection[str] = ()
+) -> Robot:
     """Reads a robot from parsed TOML.
 
     Args:
         data: The file's top-level table.
         source: What to call the file in an error.
+        profiles: The wire formats that boards may name; by default any.
 
     Returns:
         The robot.
@@ -56,6 +60,8 @@ def build_robot(data: Mapping[str, object], source: str) -> Robot:
     """
     robot, problems = read_struct(Robot, data)
     problems += check_robot(robot)
+    if profiles:
+        problems += check_profiles(robot, profiles)
     if problems:
         raise ConfigError(source, [str(problem) for problem in problems])
     return robot

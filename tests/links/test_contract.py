@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from rigs import Rig, open_rig
 
@@ -30,11 +32,14 @@ def exchange(rig: Rig, count: int = 1, **fields: object) -> list[Reading]:
 @every_profile
 def test_commands_are_confirmed_and_replies_fresh(kind: str, profile: str) -> None:
     with open_rig(kind, profile) as rig:
+        lag_max = rig.board.profile.behaviour.reply_lag_max
         readings = exchange(rig, 50)
-        assert all(reading.values is not None for reading in readings)
-        assert rig.board.counters.valid + rig.board.counters.late == 50
+        outcomes = Counter(reading.outcome for reading in readings)
+        assert outcomes[Outcome.UNCONFIRMED] <= lag_max, outcomes
+        assert outcomes[Outcome.OK] + outcomes[Outcome.LATE] >= 50 - lag_max, outcomes
         echoes = [reading.values.index for reading in readings if reading.values]
-        assert echoes[-1] in (50, 49, 48)
+        assert echoes == sorted(echoes)
+        assert 50 - 2 * lag_max <= echoes[-1] - echoes[0] <= 49
 
 
 @every_rig
@@ -58,7 +63,7 @@ def test_a_motor_is_enabled_calibrated_and_moved(kind: str, profile: str) -> Non
 def test_damaged_replies_are_never_handed_on(kind: str) -> None:
     with open_rig(kind, "arm", "flip:rate=0.2,direction=reply") as rig:
         readings = exchange(rig, 150)
-        damaged = [reading for reading in readings if reading.values is None]
+        damaged = [reading for reading in readings[2:] if reading.values is None]
         assert 5 < len(damaged) < 75
         # On a serial line a flip in the header looks like silence or a rest.
         assert {r.outcome for r in damaged} <= {Outcome.CORRUPT, Outcome.TRUNCATED, Outcome.SILENT}
@@ -129,9 +134,10 @@ def test_a_rebooted_board_is_recognised_and_answers_again(kind: str) -> None:
             outcomes.append(reading.outcome)
             if Outcome.SILENT in outcomes and outcomes[-3:] == [Outcome.OK] * 3:
                 break
-        assert outcomes[0] is Outcome.OK
+        assert outcomes[1] is Outcome.OK
         assert Outcome.SILENT in outcomes
         assert outcomes[-1] is Outcome.OK
+        assert rig.board.counters.restarted == 1
 
 
 @every_rig

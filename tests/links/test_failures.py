@@ -67,7 +67,7 @@ def test_a_missing_spidev_package_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "spidev", None)
     monkeypatch.setattr("daq.links.spi.DeviceLock", lambda device: _Lock())
-    with pytest.raises(TransportError, match=r"armature\[robot\]"):
+    with pytest.raises(TransportError, match=r"\.\[robot\]"):
         SpiLink(SpiPort(device="/dev/spidev0.0"))
 
 

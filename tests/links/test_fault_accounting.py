@@ -65,20 +65,37 @@ def run(
     return board.counters, script.events, readings
 
 
-def expected_causes(events: list[FaultEvent], profile: Profile) -> Counter[str]:
-    """The counter that each fault must raise, by what a host can know of it."""
+def expected_counts(events: list[FaultEvent], profile: Profile) -> Counter[str]:
+    """What a host can know of each fault, worked out from the faults alone."""
+    struck = {event.exchange: event for event in events}
     # A board that may answer one exchange later than usual hides a lost command behind that.
     lost_command = "lost_commands" if profile.behaviour.reply_lag_max == 1 else "late"
-    counter_of = {
-        FaultKind.DROP: "lost_replies",
-        FaultKind.REPEAT: "stale",
-        FaultKind.TRUNCATE: "truncated",
-    }
-    return Counter(
-        counter_of.get(event.kind)
-        or ("corrupt" if event.detail.startswith("reply") else lost_command)
-        for event in events
-    )
+    counts: Counter[str] = Counter()
+    for event in events:
+        before, after = struck.get(event.exchange - 1), struck.get(event.exchange + 1)
+        is_reply_damaged = event.kind is FaultKind.FLIP and event.detail.startswith("reply")
+        if event.kind is FaultKind.DROP:
+            counts["lost_replies"] += 1
+        elif event.kind is FaultKind.TRUNCATE:
+            counts["truncated"] += 1
+        elif event.kind is FaultKind.REPEAT:
+            # The reply before it, if it was damaged, is only now seen whole: old, but not known.
+            counts["late" if before and _damages_reply(before) else "stale"] += 1
+        elif is_reply_damaged:
+            # On a board that can be out of step, the second of two looks like that.
+            is_hidden = profile.behaviour.is_misaligned_by_truncation and before is not None
+            is_hidden = is_hidden and (_damages_reply(before) or before.kind is FaultKind.TRUNCATE)
+            counts["consequent" if is_hidden else "corrupt"] += 1
+        elif after is None or (after.kind is FaultKind.FLIP and not _damages_reply(after)):
+            counts[lost_command] += 1
+        else:
+            # Only the next reply could have told that this command was not taken.
+            counts["never seen"] += 1
+    return counts
+
+
+def _damages_reply(event: FaultEvent) -> bool:
+    return event.kind is FaultKind.FLIP and event.detail.startswith("reply")
 
 
 SEEDS = range(10) if os.environ.get("ARMATURE_ACCEPTANCE") else range(1)
@@ -94,7 +111,7 @@ def test_each_fault_is_counted_once_under_its_cause(name: str, seed: int) -> Non
     # Faults that are kept apart strike a little less often than their rate.
     assert all(kinds[kind] > 0.7 * RATE * len(readings) for kind in list(FaultKind)[:4])
     counted = asdict(counters)
-    for cause, count in expected_causes(events, profile).items():
+    for cause, count in expected_counts(events, profile).items():
         assert counted[cause] == count, cause
     # Nothing else was counted as a cause of its own.
     assert counted["late"] == counted["stalled"] == counted["mismatched"] == 0
@@ -110,7 +127,7 @@ def test_each_fault_is_counted_once_under_its_cause(name: str, seed: int) -> Non
 def test_a_board_that_answers_late_hides_lost_commands_among_late_ones() -> None:
     profile = PROFILES["udriver2"]
     counters, events, readings = run(profile, apart=4, seed=0)
-    expected = expected_causes(events, profile)
+    expected = expected_counts(events, profile)
     counted = asdict(counters)
     for cause in ("corrupt", "lost_replies", "stale", "truncated"):
         assert counted[cause] == expected[cause], cause
@@ -120,26 +137,24 @@ def test_a_board_that_answers_late_hides_lost_commands_among_late_ones() -> None
     assert all(readings[event.exchange + 3].values for event in events[:-3])
 
 
-@pytest.mark.parametrize("name", list(PROFILES))
-def test_faults_in_a_row_are_one_streak_and_never_pass_a_wrong_value(name: str) -> None:
-    counters, events, readings = run(PROFILES[name], apart=0, seed=3, virtual_s=20)
-    failures = [reading for reading in readings if reading.values is None]
-    causes = sum(
-        asdict(counters)[name]
-        for name in (
-            "corrupt",
-            "lost_replies",
-            "stale",
-            "truncated",
-            "lost_commands",
-            "stalled",
-            "mismatched",
-        )
-    )
-    assert len(events) > 0.03 * len(readings)
-    # Two faults without a clean exchange between them are one cause and its consequences.
-    assert causes <= len(events)
-    assert causes + counters.consequent >= len(failures)
+@pytest.mark.acceptance
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", ["arm", "uomodri"])
+def test_faults_that_strike_as_they_please_are_counted_too(name: str, seed: int) -> None:
+    """Independent faults: some follow each other directly, and a few hide one another."""
+    profile = PROFILES[name]
+    counters, events, readings = run(profile, apart=0, seed=seed)
+    expected = expected_counts(events, profile)
+    counted = asdict(counters)
+    assert len(events) == pytest.approx(0.04 * len(readings), rel=0.1)
+    assert expected["never seen"] < 0.01 * len(events)
+    for cause in ("corrupt", "lost_replies", "stale", "truncated"):
+        assert counted[cause] == expected[cause], cause
+    # A lost command next to a repeated or lost reply may be seen as late, or not at all.
+    lost = expected["lost_commands"]
+    assert 0.95 * lost <= counters.lost_commands <= lost
+    assert counters.late <= expected["late"] + 0.02 * len(events)
+    assert counters.stalled == counters.mismatched == counters.restarted == 0
     assert readings[-1].values or readings[-2].values or readings[-3].values
 
 

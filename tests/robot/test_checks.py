@@ -107,7 +107,7 @@ def put(path: str, value: object) -> Edit:
         (
             put("joints.2.placement.xyz_m", [0.325, 0.01, 0.0]),
             "joints[1]: its axis is 0.03 off between placements and dh rows, "
-            "expected within 1e-06, seen from the last joint's frame",
+            "expected within 1e-06, seen from the last joint's frame (dh may be left out)",
         ),
         (
             put("joints.3.link.mass_kg", 1e-3),

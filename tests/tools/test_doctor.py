@@ -128,8 +128,8 @@ def test_what_the_wire_cannot_carry(armature: Armature, tmp_path: Path) -> None:
     file.write_text(text)
     too_fast = armature("doctor", "--robot", str(file), "--link", "mock", "--json")
 
-    assert (wrong_name.exit_code, too_fast.exit_code) == (1, 1)
-    assert any("armm" in problem["text"] for problem in problems(wrong_name.json))
+    assert (wrong_name.exit_code, too_fast.exit_code) == (2, 1)
+    assert 'boards[0].profile: "armm", expected one of arm, uomodri, udriver2' in wrong_name.err
     assert "velocity_max_rad_s" in problems(too_fast.json)[0]["text"]
 
 

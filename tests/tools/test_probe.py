@@ -102,12 +102,13 @@ def test_enabled_motors_are_not_dropped(enabled: int) -> None:
 def test_a_fault_that_comes_up_while_asking() -> None:
     count = 0
 
-    def answer(_frame: bytes) -> bytes:
+    def answer(frame: bytes) -> bytes:
         nonlocal count
         count += 1
         codec = reply_codec(ARM)
         error = 3 if count > 20 else 0
-        return codec.encode(codec.make(status=1 << 4 | error, timestamp_ms=count, index=count))
+        echo = (int.from_bytes(frame[32:34], "big") - 1) & 0xFFFF
+        return codec.encode(codec.make(status=1 << 4 | error, timestamp_ms=count, index=echo))
 
     finding = diagnose(ScriptedLink(answer))[-1]
 
