@@ -1,4 +1,4 @@
-"""Every error that `hw_mocks` raises.
+"""The errors of `hw_mocks`; those of the emulated device are in `shim_errors`.
 
 ```
 MockError

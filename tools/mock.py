@@ -42,12 +42,6 @@ T = TypeVar("T")
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
 """Exit codes of `exec` when there is no program that could have one: those of env and the shells"""
-_SPI_FAULTS = (
-    FaultKind.STUCK_LOW,
-    FaultKind.STUCK_HIGH,
-    FaultKind.VANISH,
-    FaultKind.IO_ERROR,
-)
 _EXEC_EXAMPLE = """\
   armature mock exec --robot laas4 --profile uomodri --fault flip:rate=0.01 -- \\
       python3 -c 'from spidev import SpiDev; s = SpiDev(0, 0); s.max_speed_hz = 8000000
@@ -254,7 +248,7 @@ def _is_in_foreground() -> bool:
 
 
 def _serial(arguments: argparse.Namespace) -> int:
-    mock, script = _make_mock(arguments, impossible=_SPI_FAULTS)
+    mock, script = _make_mock(arguments, impossible=[FaultKind.IO_ERROR])
     if not 0 <= arguments.board < len(mock.boards):
         problem = f"{arguments.board}: robot {mock.robot.name} has {len(mock.boards)}, from 0"
         raise MockConfigError("--board", [problem])
