@@ -35,11 +35,13 @@ def test_commands_are_confirmed_and_replies_fresh(kind: str, profile: str) -> No
         lag_max = rig.board.profile.behaviour.reply_lag_max
         readings = exchange(rig, 50)
         outcomes = Counter(reading.outcome for reading in readings)
+        hiccups = outcomes.pop(Outcome.STALLED, 0) if kind != "mock" else 0
+        assert hiccups < 25, outcomes
         assert outcomes[Outcome.UNCONFIRMED] <= lag_max, outcomes
-        assert outcomes[Outcome.OK] + outcomes[Outcome.LATE] >= 50 - lag_max, outcomes
+        assert outcomes[Outcome.OK] + outcomes[Outcome.LATE] >= 50 - lag_max - hiccups, outcomes
         echoes = [reading.values.index for reading in readings if reading.values]
         assert echoes == sorted(echoes)
-        assert 50 - 2 * lag_max <= echoes[-1] - echoes[0] <= 49
+        assert 50 - 2 * lag_max - hiccups <= echoes[-1] - echoes[0] <= 49
 
 
 @every_rig
@@ -63,7 +65,9 @@ def test_a_motor_is_enabled_calibrated_and_moved(kind: str, profile: str) -> Non
 def test_damaged_replies_are_never_handed_on(kind: str) -> None:
     with open_rig(kind, "arm", "flip:rate=0.2,direction=reply") as rig:
         readings = exchange(rig, 150)
-        damaged = [reading for reading in readings[2:] if reading.values is None]
+        # A mock that gets no processor time is a board whose clock stands still.
+        readings = [reading for reading in readings[2:] if reading.outcome is not Outcome.STALLED]
+        damaged = [reading for reading in readings if reading.values is None]
         assert 5 < len(damaged) < 75
         # On a serial line a flip in the header looks like silence or a rest.
         assert {r.outcome for r in damaged} <= {Outcome.CORRUPT, Outcome.TRUNCATED, Outcome.SILENT}

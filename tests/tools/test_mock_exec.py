@@ -156,6 +156,9 @@ while time.monotonic() < deadline:
     except OSError as error:
         print(errno.errorcode[error.errno])
         break
+# The transfer fails first; the node goes a moment later.
+while os.path.exists("/dev/spidev0.0") and time.monotonic() < deadline:
+    time.sleep(0.001)
 try:
     open_spi()
 except OSError as error:
