@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from firmware_protocol.codec import command_codec, reply_codec
+from firmware_protocol.codec import FrameCodec, command_codec, reply_codec
 from firmware_protocol.errors import ProtocolError
 from firmware_protocol.fields import Framing
 from firmware_protocol.frame_finder import FrameFinder
@@ -23,7 +23,7 @@ from firmware_protocol.profiles import (
     ErrorsClear,
     Profile,
 )
-from firmware_protocol.values import CommandValues
+from firmware_protocol.values import CommandValues, ReplyValues
 from hw_mocks.motor_output import MEASUREMENTS, MotorOutput, Setpoint
 
 _MODE = {flag.name: 1 << flag.bit for flag in MODE_FLAGS}
@@ -103,6 +103,8 @@ class MockBoard:
         self._unsettled = b""
         self._held: list[bytes] = []
         self._hold_windows = 0
+        self._measured_at: object = None
+        self._measured = b""
         self._outgoing = self._reply(Framing.SPI)
 
     # --- supply -----------------------------------------------------------------------------------
@@ -276,6 +278,18 @@ class MockBoard:
     # --- replies ----------------------------------------------------------------------------------
 
     def _reply(self, framing: Framing) -> bytes:
+        codec, status, index = self._replies[framing], self._status(), self._echoed_index()
+        # Within one physics step nothing is measured anew: a host that asks faster gets the same
+        # reply with its own index.
+        moment = (self._now_ns, status, self._mode, framing)
+        if moment == self._measured_at:
+            *raws, _ = codec.decode_raw(self._measured)
+            return codec.encode_raw([*raws, index])
+        self._measured_at = moment
+        self._measured = self._measure(codec, status, index)
+        return self._measured
+
+    def _measure(self, codec: FrameCodec[ReplyValues], status: int, index: int) -> bytes:
         first, second = self.outputs
         measured: dict[str, Any] = dict(
             zip(MEASUREMENTS, zip(first.measure(), second.measure(), strict=True), strict=True)
@@ -283,10 +297,9 @@ class MockBoard:
         power_w = sum(measured["input_power_w"])
         sag_v = _SUPPLY_RESISTANCE_OHM * power_w / self._bus_nominal_v
         measured["bus_voltage_v"] = self._bus_nominal_v - sag_v
-        measured["status"] = self._status()
+        measured["status"] = status
         measured["timestamp_ms"] = (self._now_ns - self._started_ns) // _NS_PER_MS & 0xFFFF
-        measured["index"] = self._echoed_index()
-        codec = self._replies[framing]
+        measured["index"] = index
         # A field that this board measures nothing for reads zero.
         values = [measured.get(name, blank) for name, blank in self._reply_blanks]
         return codec.encode_saturating(codec.values_type._make(values))[0]
