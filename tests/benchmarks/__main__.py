@@ -40,7 +40,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.json:
         print(json.dumps({"machine": machine, "rows": [row.as_dict() for row in rows]}))
     else:
-        print(f"{machine}; minimum of many short repeats, contenders in turns; SPI: median\n")
+        print(
+            f"{machine}; minimum of many short repeats, contenders in turns; "
+            "virtual time: mean; SPI: median\n"
+        )
         print(table(rows))
     return 0
 

@@ -75,11 +75,10 @@ def run(*, slices: int = 20, cycles: int = 250, calibration_s: float = 3.0) -> I
     for effects in ("default", "troubles"):
         arm = Arm(effects=effects, calibration_s=calibration_s)
         arm.calibrate()
-        best_s = math.inf
+        # The whole run, not its best part: what counts is how long a test has to wait.
+        started_s = time.perf_counter()
         for _ in range(slices):
-            started_s = time.perf_counter()
             arm.swing(cycles)
-            best_s = min(best_s, time.perf_counter() - started_s)
-        ratio = cycles * PERIOD_NS * 1e-9 / best_s
+        ratio = slices * cycles * PERIOD_NS * 1e-9 / (time.perf_counter() - started_s)
         name = f"virtual time, laas4 at 1 kHz, effects {effects}, against real time"
         yield at_least(name, ratio, TARGET_RATIO)
