@@ -32,8 +32,8 @@ class JointTruth:
     rotor_inertia_kg_m2: float
     viscous_motor_nm_s_per_rad: float
     coulomb_joint_nm: float
-    viscous_joint_nm_s_per_rad: float = 0.0
-    coulomb_motor_nm: float = 0.0
+    viscous_joint_nm_s_per_rad: float
+    coulomb_motor_nm: float
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class Truth:
 def draw_truth(robot: Robot, *, seed: int, spread: float = 0.25) -> Truth:
     """Draw true parameters around the robot file's.
 
-    Links and inertias differ from CAD; friction is exactly what the robot file's bench measured.
+    Links and inertias differ from CAD; friction is exactly what the robot file says.
 
     Args:
         robot: The description to start from.
@@ -106,6 +106,8 @@ def _draw_joint(
         rotor_inertia_kg_m2=rotor * drive.rotor_inertia_kg_m2,
         viscous_motor_nm_s_per_rad=drive.friction.viscous_motor_nm_s_per_rad,
         coulomb_joint_nm=drive.friction.coulomb_joint_nm,
+        viscous_joint_nm_s_per_rad=drive.friction.viscous_joint_nm_s_per_rad,
+        coulomb_motor_nm=drive.friction.coulomb_motor_nm,
     )
 
 

@@ -289,8 +289,14 @@ def _truth(arguments: argparse.Namespace) -> int:
     for joint in mock.truth.joints:
         print(f"{joint.name}:")
         print(f"  rotor inertia  {joint.rotor_inertia_kg_m2:.4g} kg·m² (motor side)")
-        print(f"  viscous        {joint.viscous_motor_nm_s_per_rad:.4g} N·m·s/rad (motor side)")
-        print(f"  Coulomb        {joint.coulomb_joint_nm:.4g} N·m (joint side)")
+        print(
+            f"  viscous        {joint.viscous_motor_nm_s_per_rad:.4g} N·m·s/rad (motor side),"
+            f" {joint.viscous_joint_nm_s_per_rad:.4g} (joint side)"
+        )
+        print(
+            f"  Coulomb        {joint.coulomb_motor_nm:.4g} N·m (motor side),"
+            f" {joint.coulomb_joint_nm:.4g} (joint side)"
+        )
         if joint.link is None:
             print(f"  load inertia   {joint.load_inertia_kg_m2:.4g} kg·m² (joint side)")
         else:

@@ -78,13 +78,18 @@ class BoardPort(Description, frozen=True, kw_only=True):
 
 
 class Friction(Description, frozen=True, kw_only=True):
-    """Friction of one drive (seed 003, equation 4.11).
+    """Friction of one drive, at either side of its gear (seed 003, equation 4.11).
 
-    `viscous_motor_nm_s_per_rad` is b_eq at the motor, `coulomb_joint_nm` is f at the load.
+    Published tables refer all viscous friction to the motor and all Coulomb friction to the load;
+    who knows better where it arises states it there.
     """
 
     viscous_motor_nm_s_per_rad: NotNegative
+    """b_eq of Table 4.3."""
     coulomb_joint_nm: NotNegative
+    """f of Table 4.3."""
+    viscous_joint_nm_s_per_rad: NotNegative = 0.0
+    coulomb_motor_nm: NotNegative = 0.0
 
 
 class Drive(Description, frozen=True, kw_only=True):

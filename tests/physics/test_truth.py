@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from daq.robot import Friction
 from hw_mocks.arm_model import make_model
 from hw_mocks.errors import MockConfigError
 from hw_mocks.truth import draw_truth, pseudo_inertia
@@ -43,6 +44,25 @@ def test_friction_is_what_the_bench_measured(arm, seed):
         assert true.viscous_motor_nm_s_per_rad == joint.drive.friction.viscous_motor_nm_s_per_rad
         assert true.coulomb_joint_nm == joint.drive.friction.coulomb_joint_nm
         assert true.viscous_joint_nm_s_per_rad == true.coulomb_motor_nm == 0.0
+
+
+def test_friction_may_arise_at_either_side_of_the_gear(bench):
+    friction = Friction(
+        viscous_motor_nm_s_per_rad=1e-6,
+        coulomb_joint_nm=0.1,
+        viscous_joint_nm_s_per_rad=2e-3,
+        coulomb_motor_nm=3e-3,
+    )
+    (described,) = bench.joints
+    drive = msgspec.structs.replace(described.drive, friction=friction)
+    rubbing = msgspec.structs.replace(
+        bench, joints=(msgspec.structs.replace(described, drive=drive),)
+    )
+    (joint,) = draw_truth(rubbing, seed=1).joints
+    assert joint.viscous_motor_nm_s_per_rad == 1e-6
+    assert joint.coulomb_joint_nm == 0.1
+    assert joint.viscous_joint_nm_s_per_rad == 2e-3
+    assert joint.coulomb_motor_nm == 3e-3
 
 
 def _logarithmic_changes(robot, quantity):

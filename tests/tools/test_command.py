@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import daq.robot
 import tools.demo
 from daq.board import Board
 from daq.links.address import LinkAddress
@@ -207,3 +208,23 @@ def test_truth_for_people(armature: Armature, robot: str, named: str) -> None:
 
     assert result.exit_code == 0
     assert named in result.out
+
+
+def test_a_robot_file_may_put_friction_at_either_side_of_the_gear(
+    armature: Armature, tmp_path: Path
+) -> None:
+    shipped = (Path(daq.robot.__file__).parent / "robots" / "bench1.toml").read_text()
+    file = tmp_path / "rubbing.toml"
+    file.write_text(
+        shipped.replace(
+            "coulomb_joint_nm = 0.122",
+            "coulomb_joint_nm = 0.1, viscous_joint_nm_s_per_rad = 0.002, coulomb_motor_nm = 0.003",
+        )
+    )
+
+    (joint,) = armature("mock", "truth", "--robot", str(file), "--json").json["joints"]
+    assert joint["viscous_joint_nm_s_per_rad"] == 0.002
+    assert joint["coulomb_motor_nm"] == 0.003
+
+    text = armature("mock", "truth", "--robot", str(file)).out
+    assert "0.003 N·m (motor side), 0.1 (joint side)" in text
