@@ -172,6 +172,11 @@ class MockBoard:
             self._unsettled = sent[:size]
         return self._outgoing[: len(sent)].ljust(len(sent), b"\x00")
 
+    @property
+    def ready_reply(self) -> bytes | None:
+        """What a window gets that sends a whole frame now; None in the middle of a frame."""
+        return None if self._incoming or self._unsettled else self._outgoing
+
     def settle(self) -> None:
         """Act on the frame of the last window and make the reply for the next one."""
         if self._unsettled:

@@ -1,4 +1,4 @@
-"""The errors of `hw_mocks`; those of the emulated device are in `shim_errors`.
+"""The errors of `hw_mocks`; those of the emulated device are in `emulated_spi.errors`.
 
 ```
 MockError

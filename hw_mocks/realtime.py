@@ -8,7 +8,6 @@ from collections.abc import Callable
 from hw_mocks.mock_robot import STEP_NS, MockRobot
 
 _LAG_MAX_NS = 20_000_000
-_STEPS_THAT_CAN_WAIT = 4
 # Naps of one step: what arrives meets a simulation that is at most a step behind the clock.
 _NAP_S = STEP_NS * 1e-9
 
@@ -22,8 +21,8 @@ class RealTime:
 
     Args:
         robot: The robot to simulate.
-        serve: Answers what is pending; waits at most the given seconds when nothing is.
-        is_expected: Whether somebody is about to ask: then the simulation waits, if it can.
+        serve: Answers what is pending; waits at most the given seconds when nothing is. It may
+            advance the simulation itself, up to the present.
         now_ns: Monotonic clock.
     """
 
@@ -32,20 +31,21 @@ class RealTime:
         robot: MockRobot,
         serve: Callable[[float], object],
         *,
-        is_expected: Callable[[], bool] = lambda: False,
         now_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._robot = robot
         self._serve = serve
-        self._is_expected = is_expected
         self._now_ns = now_ns
         self._started_ns = now_ns() - robot.now_ns
 
     @property
     def now_ns(self) -> int:
         """Simulated time, also between two steps."""
-        simulated_ns = self._robot.now_ns
-        return min(self._now_ns() - self._started_ns, simulated_ns + _LAG_MAX_NS)
+        return self.simulated_ns(self._now_ns())
+
+    def simulated_ns(self, moment_ns: int) -> int:
+        """Simulated time of a moment on the monotonic clock."""
+        return min(moment_ns - self._started_ns, self._robot.now_ns + _LAG_MAX_NS)
 
     def run(self, is_over: Callable[[], bool]) -> None:
         """Simulate and serve until told to end; asked at every step."""
@@ -54,12 +54,9 @@ class RealTime:
             self._catch_up()
 
     def _catch_up(self) -> None:
-        lag_ns = self._now_ns() - self._started_ns - self._robot.now_ns
-        if lag_ns > _LAG_MAX_NS:
-            self._started_ns += lag_ns - _LAG_MAX_NS
-            lag_ns = _LAG_MAX_NS
-        for due in range(lag_ns // STEP_NS, 0, -1):
-            if due <= _STEPS_THAT_CAN_WAIT and self._is_expected():
-                return
+        now_ns = self._now_ns()
+        lag_ns = now_ns - self._started_ns - self._robot.now_ns
+        self._started_ns += max(0, lag_ns - _LAG_MAX_NS)
+        while self._robot.now_ns + STEP_NS <= now_ns - self._started_ns:
             self._robot.step()
             self._serve(0.0)

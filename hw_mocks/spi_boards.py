@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from hw_mocks.emulated_spi.server import SpidevServer, SpiTransfer
 from hw_mocks.faults import FaultKind, FaultScript
 from hw_mocks.faulty_wire import FaultyWire, hold_board
 from hw_mocks.mock_robot import MockRobot
 from hw_mocks.realtime import RealTime
-from hw_mocks.spidev_server import SpidevServer, SpiTransfer
 
 _SPI_MODE_BITS = 0b11
 _CLOCK_MAX_HZ = 20_000_000
-_NEXT_BOARD_S = 30e-6
 
 
 class SpiBoards:
@@ -26,6 +25,7 @@ class SpiBoards:
     """
 
     def __init__(self, robot: MockRobot, script: FaultScript, directory: Path) -> None:
+        self._robot = robot
         self._script = script
         self._wires = {
             port.spi.device: FaultyWire(board, number, script)
@@ -33,8 +33,14 @@ class SpiBoards:
                 zip(robot.robot.boards, robot.boards, strict=True)
             )
         }
-        self._server = SpidevServer(directory, list(self._wires), self._answer)
-        self._real_time = RealTime(robot, self._serve, is_expected=self._server.is_expecting)
+        self._server = SpidevServer(
+            directory,
+            list(self._wires),
+            self._answer,
+            prepare=self._prepare,
+            speed_max_hz=_CLOCK_MAX_HZ,
+        )
+        self._real_time = RealTime(robot, self._serve)
 
     def run(self, is_over: Callable[[], bool]) -> None:
         """Serve until told to end."""
@@ -45,16 +51,16 @@ class SpiBoards:
         self._server.close()
 
     def _serve(self, timeout_s: float) -> None:
-        # Whoever waits gets his bytes first, and a loop asks its boards one right after the other;
-        # what the boards make of theirs comes after.
-        if self._server.poll(timeout_s):
-            for _ in self._wires:
-                if not self._server.poll(_NEXT_BOARD_S):
-                    break
-            for wire in self._wires.values():
-                wire.board.settle()
+        self._server.poll(timeout_s)
         if not self._script.is_empty:
             self._show_and_hide()
+
+    def _prepare(self, device: str) -> bytes | None:
+        """Let the board act on what it got; its next reply, unless a fault might change it."""
+        board = self._wires[device].board
+        self._robot.advance_to(board.line_ns)
+        board.settle()
+        return board.ready_reply if self._script.is_empty else None
 
     def _show_and_hide(self) -> None:
         now_ns = self._real_time.now_ns
@@ -66,7 +72,7 @@ class SpiBoards:
 
     def _answer(self, transfer: SpiTransfer) -> bytes | int:
         wire = self._wires[transfer.device]
-        now_ns = self._real_time.now_ns
+        now_ns = self._real_time.simulated_ns(transfer.started_ns)
         is_understood = (
             transfer.mode & _SPI_MODE_BITS == 0
             and transfer.bits_per_word == 8

@@ -19,12 +19,12 @@ from daq.errors import ConfigError
 from daq.robot.load import load_robot
 from firmware_protocol.profiles import PROFILES
 from hw_mocks.effects import parse_effects
+from hw_mocks.emulated_spi.shim import shim_environment
 from hw_mocks.errors import MockConfigError
 from hw_mocks.faults import Fault, FaultKind, FaultScript, parse_fault
 from hw_mocks.mock_robot import MockRobot
 from hw_mocks.serial_port import SerialPort
 from hw_mocks.spi_boards import SpiBoards
-from hw_mocks.spidev_shim import shim_environment
 from tools.cli import (
     OK,
     USAGE,

@@ -16,12 +16,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from daq.robot.load import load_robot
+from hw_mocks.emulated_spi.errors import CompilerMissingError
+from hw_mocks.emulated_spi.server import SpidevServer
+from hw_mocks.emulated_spi.shim import shim_environment
 from hw_mocks.faults import FaultScript
 from hw_mocks.mock_robot import MockRobot
-from hw_mocks.shim_errors import CompilerMissingError
 from hw_mocks.spi_boards import SpiBoards
-from hw_mocks.spidev_server import SpidevServer
-from hw_mocks.spidev_shim import shim_environment
 from tests.benchmarks.measure import Row, at_most
 
 TARGET_US = 40.0

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hw_mocks.spidev_shim import build_shim, shim_environment
+from hw_mocks.emulated_spi.shim import shim_environment
 
 DEVICES = ("/dev/spidev0.0", "/dev/spidev0.1")
 COMPILERS = ("cc", "gcc", "clang")
@@ -36,6 +36,12 @@ def settings(spi, **kwargs):
 def previous(spi):
     answer = bytes(spi.xfer2([0xE4] * 2050))
     return answer[2 : 2 + int.from_bytes(answer[:2], "big")]
+
+def number(spi, sent=0, speed_hz=1_000_000):
+    return int.from_bytes(spi.xfer2(sent.to_bytes(12, "big"), speed_hz), "big")
+
+def heard(spi):
+    return struct.unpack(">QQ", bytes(spi.xfer2([0xE5] * 16)))
 
 def error_of(function, *arguments):
     try:
@@ -115,7 +121,7 @@ def shim_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     cache = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(cache))
-        build_shim()
+        shim_environment(cache, {})
     yield cache
 
 

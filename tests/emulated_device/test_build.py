@@ -1,4 +1,4 @@
-"""Building the preload library, and where it is kept."""
+"""Building the C libraries, and where they are kept."""
 
 from __future__ import annotations
 
@@ -11,59 +11,80 @@ from pathlib import Path
 
 import pytest
 
-import hw_mocks.spidev_shim as shim
-from hw_mocks.shim_errors import CompilerMissingError, ShimBuildError
+from hw_mocks.emulated_spi import c_library
+from hw_mocks.emulated_spi.c_library import build_library
+from hw_mocks.emulated_spi.errors import CompilerMissingError, LibraryBuildError
+from hw_mocks.emulated_spi.shim import shim_environment
 
-SOURCE = Path(shim.__file__).with_name("spidev_shim.c")
+SOURCES = Path(c_library.__file__).with_name("c")
 
 
 @pytest.fixture
-def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A small source in place of the real one, which is compiled often enough elsewhere."""
-    path = tmp_path / "source.c"
-    path.write_text("int small;\n")
-    monkeypatch.setattr(shim, "_SOURCE", path)
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "small.c"
+    path.write_text('#include "small.h"\nint small = SMALL;\n')
+    path.with_name("small.h").write_text("enum { SMALL = 1 };\n")
     return path
 
 
 @pytest.fixture
-def cache(tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     return tmp_path / "armature"
 
 
 @pytest.mark.compiler
-def test_the_source_compiles_without_warnings(compile_c: Callable[..., Path]) -> None:
-    compile_c(SOURCE.read_text(), "-std=gnu11", "-O2", "-fPIC", "-shared", "-pthread")
-    compile_c(SOURCE.read_text(), "-std=gnu11", "-O3", "-D_FORTIFY_SOURCE=2", "-fPIC", "-shared")
+@pytest.mark.parametrize("flags", [("-O2", "-pthread"), ("-O3", "-D_FORTIFY_SOURCE=2")])
+@pytest.mark.parametrize("source", sorted(SOURCES.glob("*.c")), ids=lambda path: path.name)
+def test_our_sources_compile_without_warnings(
+    compile_c: Callable[..., Path], source: Path, flags: tuple[str, ...]
+) -> None:
+    compile_c(source.read_text(), "-std=gnu11", "-fPIC", "-shared", f"-I{SOURCES}", *flags)
 
 
 @pytest.mark.compiler
-def test_the_library_is_built_once_into_a_private_cache(cache: Path) -> None:
-    library = shim.build_shim()
+def test_programs_see_nothing_of_the_shim_but_what_it_replaces(shim_cache: Path) -> None:
+    (library,) = (shim_cache / "armature").glob("shim-*.so")
+    symbols = subprocess.run(
+        ["nm", "--dynamic", "--defined-only", "--format=just-symbols", library],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.split()
+    assert {"open", "ioctl", "read", "stat", "readdir"} <= set(symbols)
+    ours = {"lock", "directory", "initialise", "find_node", "spidev_ioctl", "real_open"}
+    assert not ours & set(symbols)
+
+
+@pytest.mark.compiler
+def test_the_library_is_built_once_into_a_private_cache(cache: Path, source: Path) -> None:
+    library = build_library("small", source.parent)
     built = library.stat()
     assert library.parent == cache
     assert cache.stat().st_mode & 0o777 == 0o700
-    assert shim.build_shim() == library
+    assert build_library("small", source.parent) == library
     assert library.stat() == built
     assert list(cache.iterdir()) == [library]
 
 
 @pytest.mark.compiler
 def test_a_changed_source_is_built_anew(cache: Path, source: Path) -> None:
-    library = shim.build_shim()
+    library = build_library("small", source.parent)
+    source.with_name("small.h").write_text("enum { SMALL = 2 };\n")
+    with_other_header = build_library("small", source.parent)
     source.write_text("int changed;\n")
-    assert shim.build_shim() != library
+    assert len({library, with_other_header, build_library("small", source.parent)}) == 3
 
 
 @pytest.mark.compiler
-def test_parallel_builds_do_not_clash(cache: Path) -> None:
-    code = "from hw_mocks.spidev_shim import build_shim; print(build_shim())"
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE.parents[1])}
-    builds = [
-        subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=environment)
-        for _ in range(3)
-    ]
+def test_parallel_builds_do_not_clash(cache: Path, source: Path) -> None:
+    code = (
+        "import pathlib, sys; from hw_mocks.emulated_spi.c_library import build_library;"
+        "print(build_library('small', pathlib.Path(sys.argv[1])))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(SOURCES.parents[2])}
+    command = [sys.executable, "-c", code, str(source.parent)]
+    builds = [subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) for _ in range(3)]
     outputs = {build.communicate(timeout=60)[0] for build in builds}
     assert [build.returncode for build in builds] == [0, 0, 0]
     assert len(outputs) == 1
@@ -73,18 +94,18 @@ def test_parallel_builds_do_not_clash(cache: Path) -> None:
 @pytest.mark.compiler
 def test_the_compilers_complaint_is_shown(cache: Path, source: Path) -> None:
     source.write_text("#error no such luck\n")
-    with pytest.raises(ShimBuildError, match="no such luck") as caught:
-        shim.build_shim()
+    with pytest.raises(LibraryBuildError, match="no such luck") as caught:
+        build_library("small", source.parent)
     assert "no such luck" in caught.value.stderr
     assert not list(cache.iterdir())
 
 
 def test_a_missing_compiler_says_what_to_install(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
+    cache: Path, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(CompilerMissingError, match="apt install gcc libc6-dev"):
-        shim.build_shim()
+        build_library("small", source.parent)
 
 
 def _spoil_by_file(cache: Path) -> None:
@@ -99,40 +120,42 @@ def _spoil_by_mode(cache: Path) -> None:
 @pytest.mark.compiler
 @pytest.mark.parametrize("spoil", [_spoil_by_file, _spoil_by_mode])
 def test_an_unusable_cache_is_replaced_by_a_private_directory(
-    cache: Path, spoil: Callable[[Path], None], caplog: pytest.LogCaptureFixture
+    cache: Path, source: Path, spoil: Callable[[Path], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     spoil(cache)
     with caplog.at_level(logging.WARNING):
-        library = shim.build_shim()
+        library = build_library("small", source.parent)
     assert library.parent != cache
     assert library.parent.stat().st_mode & 0o777 == 0o700
     assert str(cache) in caplog.text
 
 
 @pytest.mark.compiler
-def test_a_cache_of_somebody_else_is_refused(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_of_somebody_else_is_refused(
+    cache: Path, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cache.mkdir(mode=0o700)
     owner = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
-    assert shim.build_shim().parent != cache
+    assert build_library("small", source.parent).parent != cache
 
 
 @pytest.mark.compiler
 def test_a_cache_whose_path_ld_preload_cannot_carry_is_not_used(
-    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cache: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "my cache"))
-    assert " " not in str(shim.build_shim())
+    assert " " not in str(build_library("small", source.parent))
 
 
 @pytest.mark.compiler
 def test_the_environment_keeps_what_was_preloaded(cache: Path, tmp_path: Path) -> None:
-    library = shim.build_shim()
-    assert shim.shim_environment(tmp_path, {"A": "b"}) == {
+    library = build_library("shim")
+    assert shim_environment(tmp_path, {"A": "b"}) == {
         "A": "b",
         "LD_PRELOAD": str(library),
         "ARMATURE_SPIDEV_DIR": str(tmp_path),
     }
     base = {"LD_PRELOAD": "other.so"}
-    assert shim.shim_environment(tmp_path, base)["LD_PRELOAD"] == f"{library}:other.so"
+    assert shim_environment(tmp_path, base)["LD_PRELOAD"] == f"{library}:other.so"
     assert base == {"LD_PRELOAD": "other.so"}

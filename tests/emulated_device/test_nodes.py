@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from hw_mocks.spidev_server import SpidevServer
-from hw_mocks.spidev_shim import shim_environment
+from hw_mocks.emulated_spi.server import SpidevServer
+from hw_mocks.emulated_spi.shim import shim_environment
 
 pytestmark = pytest.mark.compiler
 

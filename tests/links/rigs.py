@@ -23,10 +23,10 @@ from firmware_protocol.codec import reply_codec
 from firmware_protocol.fields import Framing
 from firmware_protocol.profiles import PROFILES
 from hw_mocks.clock import VirtualClock
+from hw_mocks.emulated_spi.shim import shim_environment
 from hw_mocks.faults import FaultScript, parse_fault
 from hw_mocks.mock_link import mock_links
 from hw_mocks.mock_robot import MockRobot
-from hw_mocks.spidev_shim import shim_environment
 
 PROCESS = Path(__file__).with_name("rig_process.py")
 # This machine is now and then away for tens of milliseconds.

@@ -49,6 +49,18 @@ def test_the_timestamp_counts_milliseconds_and_wraps(profile: str, rig: MakeRig)
     assert stamps == [20_000, 40_000, 60_000, 80_000 - 65_536]
 
 
+def test_what_a_whole_frame_will_get_is_known_before_it_comes(profile: str, rig: MakeRig) -> None:
+    asked = rig(profile)
+    for _ in range(5):
+        ready = asked.board.ready_reply
+        assert asked.board.shift(asked.frame()) == ready
+        assert asked.board.ready_reply is None  # not before the board has looked at its frame
+        asked.board.settle()
+        asked.wait()
+    asked.board.transfer(asked.frame()[:10])
+    assert (asked.board.ready_reply is None) == (profile == "uomodri")
+
+
 def test_the_index_is_echoed_whatever_it_is(profile: str, rig: MakeRig) -> None:
     asked = rig(profile)
     for index in (0xFFFF, 0, 0x8000, 0x1234):

@@ -122,3 +122,24 @@ def test_the_arm_is_simulated_well_faster_than_real_time(arm4: Robot) -> None:
         robot.advance_to(robot.now_ns + 100 * MS_NS)
         fastest = max(fastest, 0.1 / (time.process_time() - started_s))
     assert fastest > 3.0
+
+
+def test_who_serves_may_advance_the_simulation_up_to_the_present(robot: MockRobot) -> None:
+    clock = FakeClock()
+
+    def serve(timeout_s: float) -> None:
+        clock.serve(timeout_s)
+        robot.advance_to(real_time.now_ns)
+
+    real_time = RealTime(robot, serve, now_ns=clock.now_ns)
+    clock.cost_ns = 300_000
+    real_time.run(clock.stop_after(50 * MS_NS))
+    assert 0 <= clock.time_ns - clock.start_ns - robot.now_ns < STEP_NS
+
+
+def test_a_moment_of_the_clock_has_its_simulated_time(robot: MockRobot) -> None:
+    clock = FakeClock()
+    real_time = RealTime(robot, clock.serve, now_ns=clock.now_ns)
+    clock.time_ns += 5 * MS_NS
+    assert real_time.simulated_ns(clock.start_ns + 2 * MS_NS) == 2 * MS_NS
+    assert real_time.simulated_ns(clock.start_ns + 900 * MS_NS) == 20 * MS_NS

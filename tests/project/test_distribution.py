@@ -33,7 +33,8 @@ def test_the_wheel_holds_exactly_the_five_packages(wheel: Path) -> None:
     for needed in (
         "daq/robot/robots/laas4.toml",
         "daq/robot/robots/bench1.toml",
-        "hw_mocks/spidev_shim.c",
+        "hw_mocks/emulated_spi/c/shim_nodes.c",
+        "hw_mocks/emulated_spi/c/dma_buffer.h",
         *(f"{package}/py.typed" for package in PACKAGES),
     ):
         assert needed in names

@@ -1,8 +1,4 @@
-"""Builds the preload library that lets SPI programs talk to an emulated board.
-
-The library is compiled on first use and kept in the user's cache. This module only builds it and
-says which environment loads it; `spidev_server` answers the transfers.
-"""
+"""Builds the C sources of this package on first use, into the user's cache."""
 
 from __future__ import annotations
 
@@ -17,61 +13,43 @@ import shutil
 import stat
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 
-from hw_mocks.shim_errors import CompilerMissingError, ShimBuildError
+from hw_mocks.emulated_spi.errors import CompilerMissingError, LibraryBuildError
 
 _logger = logging.getLogger(__name__)
 
-_SOURCE = Path(__file__).with_name("spidev_shim.c")
+_DIRECTORY = Path(__file__).with_name("c")
 _COMPILERS = ("cc", "gcc", "clang")
-_FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-shared", "-pthread")
+_FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-shared", "-pthread")
 _LIBRARIES = ("-ldl",)
 _BUILD_TIMEOUT_S = 120.0
 
 
-def build_shim() -> Path:
-    """Compile the preload library unless this very version is in the cache already.
+def build_library(name: str, directory: Path = _DIRECTORY) -> Path:
+    """Compile a library unless this very version is in the cache already.
+
+    Args:
+        name: Its sources are `NAME.c` and `NAME_*.c`.
+        directory: Where they are, with the headers they include.
 
     Returns:
         The shared library.
 
     Raises:
         CompilerMissingError: No C compiler is on the PATH.
-        ShimBuildError: The compiler failed.
+        LibraryBuildError: The compiler failed.
     """
     compiler = _find_compiler()
-    identity = "\0".join((compiler, *_FLAGS, *_LIBRARIES, platform.machine()))
-    digest = hashlib.sha256(identity.encode() + b"\0" + _SOURCE.read_bytes()).hexdigest()[:16]
-    library = _cache_directory() / f"spidev_shim-{digest}.so"
+    identity = "\0".join((compiler, *_FLAGS, *_LIBRARIES, platform.machine())).encode()
+    sources = sorted(directory.glob(f"{name}.c")) + sorted(directory.glob(f"{name}_*.c"))
+    texts = [path.read_bytes() for path in (*sources, *sorted(directory.glob("*.h")))]
+    digest = hashlib.sha256(b"\0".join((identity, *texts))).hexdigest()[:16]
+    library = _cache_directory() / f"{name}-{digest}.so"
     if not library.exists():
-        _compile(compiler, library)
+        _compile(compiler, sources, library)
     return library
-
-
-def shim_environment(directory: Path, base: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment in which a program sees the emulated devices.
-
-    Args:
-        directory: The directory of the `SpidevServer`.
-        base: The environment to extend, usually `os.environ`.
-
-    Returns:
-        A copy of `base` that preloads the shim, before anything preloaded already.
-
-    Raises:
-        CompilerMissingError: No C compiler is on the PATH.
-        ShimBuildError: The compiler failed.
-    """
-    preload = [str(build_shim())]
-    if base.get("LD_PRELOAD"):
-        preload.append(base["LD_PRELOAD"])
-    return {
-        **base,
-        "LD_PRELOAD": ":".join(preload),
-        "ARMATURE_SPIDEV_DIR": str(directory.resolve()),
-    }
 
 
 def _find_compiler() -> str:
@@ -82,20 +60,20 @@ def _find_compiler() -> str:
     raise CompilerMissingError(_COMPILERS)
 
 
-def _compile(compiler: str, library: Path) -> None:
+def _compile(compiler: str, sources: Sequence[Path], library: Path) -> None:
     """Compile under a temporary name and rename, so that parallel builds do not clash."""
     descriptor, temporary = tempfile.mkstemp(suffix=".so", dir=library.parent)
     os.close(descriptor)
-    command = [compiler, *_FLAGS, "-o", temporary, str(_SOURCE), *_LIBRARIES]
+    command = [compiler, *_FLAGS, "-o", temporary, *map(str, sources), *_LIBRARIES]
     try:
         result = subprocess.run(
             command, capture_output=True, text=True, check=False, timeout=_BUILD_TIMEOUT_S
         )
         if result.returncode != 0:
-            raise ShimBuildError(command, result.stderr)
+            raise LibraryBuildError(command, result.stderr)
         os.replace(temporary, library)
     except subprocess.TimeoutExpired as error:
-        raise ShimBuildError(command, f"no end after {_BUILD_TIMEOUT_S:.0f} s") from error
+        raise LibraryBuildError(command, f"no end after {_BUILD_TIMEOUT_S:.0f} s") from error
     finally:
         Path(temporary).unlink(missing_ok=True)
 

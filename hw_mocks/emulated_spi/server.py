@@ -1,8 +1,9 @@
 """The board's end of the emulated /dev/spidev devices.
 
-Each device is a SOCK_SEQPACKET socket in a private directory; programs that preload the library of
-`spidev_shim` connect to it. Every chip-select window arrives as one packet and is answered at once
-by a callback. Word size, mode and speed are kept here, per device, as the kernel keeps them.
+Each device is a SOCK_SEQPACKET socket in a private directory; programs that preload the shim
+connect to it. Every chip-select window arrives as one packet and is answered at once by a callback.
+Word size, mode and speed are kept here, per device, as the kernel keeps them. A board that has its
+next reply ready before it is asked lays it open: then a window need not wait for this process.
 
 The server runs in the thread that calls `poll` and knows nothing of frames, CRCs or motors.
 Peers are not trusted: whatever they send is bounded and checked.
@@ -11,7 +12,6 @@ Peers are not trusted: whatever they send is bounded and checked.
 from __future__ import annotations
 
 import errno
-import math
 import os
 import re
 import select
@@ -25,9 +25,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
-from hw_mocks.shim_errors import EmulatedDeviceError
+from hw_mocks.emulated_spi.dma_buffer import DmaBuffer, Window
+from hw_mocks.emulated_spi.errors import EmulatedDeviceError
 
-# The packets, as spidev_shim.c states them: change _VERSION with either.
+# The packets, as c/shim_transfers.c states them: change _VERSION with either.
 _VERSION: Final = 1
 _MAGIC: Final = b"SPI"
 # magic, version, operation, setting, bits per word, sequence, value; then what is clocked out
@@ -38,11 +39,10 @@ _TRANSFER, _GET, _SET = range(3)
 _MODE, _BITS_PER_WORD, _SPEED_HZ = range(3)
 _MAX_PACKET_BYTES: Final = _REQUEST.size + 8192  # 4096 out, then 4096 in: spidev's limits
 
-# How long to look for more after a transfer, and around the moment when the next is expected.
+# How long to look for more after a transfer: until a loop has asked its next board, or for as long
+# as a program comes back that soon.
 _SPIN_S: Final = 30e-6
-_LEAD_S: Final = 200e-6
-_BURST_S: Final = 400e-6
-_LONGEST_RHYTHM_S: Final = 0.02
+_RAPID_S: Final = 400e-6
 _MAX_CONNECTIONS: Final = 256
 _MAX_SOCKET_PATH_BYTES: Final = 107
 _DEVICE_NAME: Final = re.compile(r"/dev/(spidev(?:0|[1-9]\d{0,2})\.(?:0|[1-9]\d{0,2}))")
@@ -62,6 +62,7 @@ class SpiTransfer(NamedTuple):
         mode: The SPI mode bits of `linux/spi/spi.h`.
         bits_per_word: The word size.
         speed_hz: The clock the program asked for.
+        started_ns: When it began, on the monotonic clock.
     """
 
     device: str
@@ -69,6 +70,7 @@ class SpiTransfer(NamedTuple):
     mode: int
     bits_per_word: int
     speed_hz: int
+    started_ns: int
 
 
 @dataclass(slots=True, eq=False)
@@ -80,6 +82,17 @@ class _Device:
     mode: int = 0
     bits_per_word: int = _DEFAULT_BITS_PER_WORD
     speed_hz: int = _DEFAULT_SPEED_HZ
+    buffer: DmaBuffer | None = None
+    reply: bytes | None = None
+    """What the next window gets, if the board knows already."""
+    is_at_work: bool = True
+    """Whether the board has yet to make its next reply."""
+    last_transfer_s: float = 0.0
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is set to what a program finds: mode 0, words of 8 bits."""
+        return self.mode == 0 and self.bits_per_word == _DEFAULT_BITS_PER_WORD
 
 
 class SpidevServer:
@@ -90,6 +103,11 @@ class SpidevServer:
         devices: The nodes to emulate, for example `/dev/spidev0.0`.
         answer: Called once per chip-select window. Returns the bytes the board clocks back (fewer
             than it was sent: the transfer is cut short there), or an errno with which it fails.
+        prepare: Called before the first and after each window, when the program has its bytes: the
+            board works on what it got, and returns the reply that the next window of the same
+            length will get, if that is known. Such a window needs no answer; `answer` hears of it
+            at the next `poll`, and what it returns is ignored.
+        speed_max_hz: Faster windows get no prepared reply.
 
     Raises:
         EmulatedDeviceError: The directory is not private, its path is too long for a socket,
@@ -101,21 +119,28 @@ class SpidevServer:
         directory: Path,
         devices: Sequence[str],
         answer: Callable[[SpiTransfer], bytes | int],
+        *,
+        prepare: Callable[[str], bytes | None] | None = None,
+        speed_max_hz: int = _DEFAULT_SPEED_HZ,
     ) -> None:
         self._answer = answer
+        self._prepare = prepare
+        self._speed_max_hz = speed_max_hz
+        self._transfers = 0
         self._spin_until_s = 0.0
-        self._last_transfer_s = 0.0
-        self._burst_started_s = 0.0
-        self._expected_s = -math.inf
         self._listening: dict[int, _Device] = {}
         self._connected: dict[int, tuple[socket.socket, _Device]] = {}
+        self._buffers: list[tuple[_Device, DmaBuffer]] = []
         self._devices = {
             name: _Device(name, _socket_path(directory.resolve(), name)) for name in devices
         }
         _check_private(directory)
         self._epoll = select.epoll()
         try:
-            for name in self._devices:
+            for name, device in self._devices.items():
+                if prepare is not None:
+                    device.buffer = DmaBuffer(Path(f"{device.path}.dma"))
+                    self._buffers.append((device, device.buffer))
                 self.restore(name)
         except BaseException:
             self.close()
@@ -140,33 +165,24 @@ class SpidevServer:
                 program that opens a device.
 
         Returns:
-            How many transfers were answered.
+            How many transfers there were.
 
         Raises:
             ValueError: The callback returned more bytes than it was sent, or no valid errno.
         """
-        transfers = 0
-        for descriptor, _ in self._wait(timeout_s):
+        before = self._transfers
+        self._take_windows()
+        for descriptor, _ in self._wait(timeout_s if self._transfers == before else 0.0):
             if descriptor in self._connected:
-                transfers += self._serve(*self._connected[descriptor])
+                self._serve(*self._connected[descriptor])
             elif descriptor in self._listening:
                 self._accept(self._listening[descriptor])
-        if transfers:
-            self._keep_rhythm(time.monotonic())
-        return transfers
-
-    def is_expecting(self) -> bool:
-        """Whether a transfer is likely within the next moments, judged by the rhythm so far."""
-        return abs(time.monotonic() - self._expected_s) < _LEAD_S
-
-    def _keep_rhythm(self, now_s: float) -> None:
-        """Note when transfers come: a control loop asks all its boards, then rests, then again."""
-        if now_s - self._last_transfer_s > _BURST_S:
-            rhythm_s = now_s - self._burst_started_s
-            self._expected_s = now_s + rhythm_s if rhythm_s < _LONGEST_RHYTHM_S else -math.inf
-            self._burst_started_s = now_s
-        self._last_transfer_s = now_s
-        self._spin_until_s = now_s + _SPIN_S
+        self._take_windows()
+        for device in self._devices.values():
+            if device.is_at_work:
+                self._finish_work(device)
+                self._lay_open(device)
+        return self._transfers - before
 
     def remove(self, device: str) -> None:
         """Take a device away, as if its driver were unbound. Does nothing if it is gone already.
@@ -178,6 +194,7 @@ class SpidevServer:
             EmulatedDeviceError: The server was not made with this device.
         """
         gone = self._find(device)
+        self._withdraw(gone)
         if gone.listener is not None:
             Path(gone.path).unlink(missing_ok=True)
             del self._listening[gone.listener.fileno()]
@@ -203,6 +220,7 @@ class SpidevServer:
         back.mode = 0
         back.bits_per_word = _DEFAULT_BITS_PER_WORD
         back.speed_hz = _DEFAULT_SPEED_HZ
+        back.is_at_work = True
         self._listening[listener.fileno()] = back
         self._epoll.register(listener, select.EPOLLIN)
 
@@ -210,6 +228,8 @@ class SpidevServer:
         """Remove every device and free the sockets; may be called twice."""
         for name in self._devices:
             self.remove(name)
+        for _, buffer in self._buffers:
+            buffer.close()
         self._epoll.close()
 
     def _find(self, device: str) -> _Device:
@@ -220,20 +240,13 @@ class SpidevServer:
             raise EmulatedDeviceError(f"{device} is not emulated here; there is {known}") from None
 
     def _wait(self, timeout_s: float) -> list[tuple[int, int]]:
-        # A program asks its boards one after the other: after a transfer the next is likely a few
-        # µs away, and waking up for it costs more than looking for it. The same goes for the moment
-        # at which a loop will ask again. Idle means asleep.
+        # After a transfer the next is likely a few µs away, and waking up for it costs more than
+        # looking for it. Idle means asleep.
         now_s = time.monotonic()
-        if timeout_s > _SPIN_S:
-            alert_s = self._expected_s - _LEAD_S
-            if now_s < alert_s:
-                timeout_s = min(timeout_s, alert_s - now_s)
-            elif now_s < self._expected_s + _LEAD_S:
-                self._spin_until_s = self._expected_s + _LEAD_S
         end_s = min(self._spin_until_s, now_s + timeout_s)
         while time.monotonic() < end_s:
             events = self._epoll.poll(0)
-            if events:
+            if events or any(buffer.is_used for _, buffer in self._buffers):
                 return events
             os.sched_yield()
         if now_s < self._spin_until_s:
@@ -246,6 +259,39 @@ class SpidevServer:
                 select.select((self._epoll,), (), (), rest_ms / 1e3)
             events = self._epoll.poll(0)
         return events
+
+    def _take_windows(self) -> None:
+        for device, buffer in self._buffers:
+            if buffer.is_used:
+                self._pass_on(device, buffer.take())
+
+    def _pass_on(self, device: _Device, window: Window | None) -> None:
+        """Tell the board of a window that took its prepared reply."""
+        if window is not None:
+            started_ns = min(window.started_ns, time.monotonic_ns())
+            self._ask(device, window.sent, _DEFAULT_BITS_PER_WORD, window.speed_hz, started_ns)
+
+    def _withdraw(self, device: _Device) -> None:
+        """Let no program take the prepared reply, unless one has it already."""
+        if device.buffer is not None:
+            self._pass_on(device, device.buffer.retract())
+
+    def _finish_work(self, device: _Device) -> None:
+        """Have the board make its next reply, unless it has."""
+        if device.is_at_work and self._prepare is not None:
+            device.reply = self._prepare(device.name)
+        device.is_at_work = False
+
+    def _lay_open(self, device: _Device) -> None:
+        """Show programs the prepared reply, if the device is set to what boards understand."""
+        if device.buffer is None or device.is_at_work:
+            return
+        if device.reply is None or not device.is_plain or device.listener is None:
+            device.buffer.refuse()
+            return
+        device.buffer.offer(
+            device.reply, device_speed_hz=device.speed_hz, speed_max_hz=self._speed_max_hz
+        )
 
     def _accept(self, device: _Device) -> None:
         if device.listener is None:
@@ -269,32 +315,35 @@ class SpidevServer:
         del self._connected[connection.fileno()]
         connection.close()
         if not device.connections:
+            self._withdraw(device)
             device.speed_hz = _DEFAULT_SPEED_HZ  # spidev forgets the speed, and only that
+            self._lay_open(device)
 
-    def _serve(self, connection: socket.socket, device: _Device) -> int:
-        """Answer one packet; return 1 if it was a transfer."""
+    def _serve(self, connection: socket.socket, device: _Device) -> None:
+        """Answer one packet."""
         try:
             packet = connection.recv(_MAX_PACKET_BYTES + 1)
         except BlockingIOError:
-            return 0
+            return
         except OSError:
             packet = b""
         if not 0 < len(packet) <= _MAX_PACKET_BYTES:
             self._disconnect(connection, device)  # its end, or nothing the shim would send
-            return 0
+            return
         if len(packet) < _REQUEST.size or not packet.startswith(_MAGIC):
             # A write() that the shim never saw, because libc made it (stdio, a shell's echo).
             self._transfer(device, packet, 0, 0)
-            return 1
+            return
         _, version, operation, setting, bits, sequence, value = _REQUEST.unpack_from(packet)
-        is_transfer = operation == _TRANSFER and len(packet) > _REQUEST.size
         error, data = 0, b""
         if version != _VERSION:
             error = errno.EPROTO
-        elif is_transfer:
+        elif operation == _TRANSFER and len(packet) > _REQUEST.size:
             error, data = self._transfer(device, packet[_REQUEST.size :], bits, value)
         elif operation == _SET:
+            self._withdraw(device)
             error = _change_setting(device, setting, value)
+            self._lay_open(device)
         elif operation == _GET and setting <= _SPEED_HZ:
             value = (device.mode, device.bits_per_word, device.speed_hz)[setting]
         else:
@@ -303,7 +352,6 @@ class SpidevServer:
             connection.send(_REPLY.pack(_MAGIC, _VERSION, sequence, error, value) + data)
         except OSError:  # gone, or one who asks without ever reading the answers
             self._disconnect(connection, device)
-        return int(is_transfer)
 
     def _transfer(
         self, device: _Device, tx: bytes, bits_per_word: int, speed_hz: int
@@ -312,9 +360,9 @@ class SpidevServer:
         bits_per_word = bits_per_word or device.bits_per_word
         if bits_per_word != _DEFAULT_BITS_PER_WORD and not _fits(len(tx), bits_per_word):
             return errno.EINVAL, b""
-        result = self._answer(
-            SpiTransfer(device.name, tx, device.mode, bits_per_word, speed_hz or device.speed_hz)
-        )
+        self._withdraw(device)
+        speed_hz = speed_hz or device.speed_hz
+        result = self._ask(device, tx, bits_per_word, speed_hz, time.monotonic_ns())
         if isinstance(result, int):
             if result not in errno.errorcode:
                 raise ValueError(f"{device.name}: the board answered {result}, which is no errno")
@@ -324,6 +372,24 @@ class SpidevServer:
                 f"{device.name}: the board answered {len(result)} bytes to a transfer of {len(tx)}"
             )
         return 0, result
+
+    def _ask(
+        self, device: _Device, tx: bytes, bits_per_word: int, speed_hz: int, started_ns: int
+    ) -> bytes | int:
+        self._finish_work(device)
+        self._transfers += 1
+        device.is_at_work = True
+        self._stay_awake(device)
+        return self._answer(
+            SpiTransfer(device.name, tx, device.mode, bits_per_word, speed_hz, started_ns)
+        )
+
+    def _stay_awake(self, device: _Device) -> None:
+        """For a program that asks its boards in turn, or one as fast as it can."""
+        now_s = time.monotonic()
+        is_rapid = now_s - device.last_transfer_s < _RAPID_S
+        device.last_transfer_s = now_s
+        self._spin_until_s = now_s + (_RAPID_S if is_rapid else _SPIN_S)
 
 
 def _fits(length: int, bits_per_word: int) -> bool:

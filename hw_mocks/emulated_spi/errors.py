@@ -2,8 +2,8 @@
 
 ```
 MockError
-├── CompilerMissingError               no C compiler to build the preload library with
-├── ShimBuildError                     the compiler refused the preload library
+├── CompilerMissingError               no C compiler to build our libraries with
+├── LibraryBuildError                  the compiler refused one of our sources
 └── EmulatedDeviceError (ValueError)   a directory or device name the emulation cannot use
 ```
 """
@@ -30,7 +30,7 @@ class CompilerMissingError(MockError):
         )
 
 
-class ShimBuildError(MockError):
+class LibraryBuildError(MockError):
     """The compiler failed.
 
     Attributes:
@@ -42,7 +42,7 @@ class ShimBuildError(MockError):
         self.command = tuple(command)
         self.stderr = stderr
         super().__init__(
-            f"building the spidev shim failed: {' '.join(self.command)}\n{stderr.rstrip()}\n"
+            f"emulating /dev/spidev: this failed: {' '.join(self.command)}\n{stderr.rstrip()}\n"
             "If headers are missing: apt install libc6-dev linux-libc-dev"
         )
 

@@ -1,0 +1,1 @@
+"""Emulated /dev/spidev devices: unmodified programs talk to a board in another process."""

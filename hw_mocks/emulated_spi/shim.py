@@ -1,0 +1,32 @@
+"""The environment in which unmodified SPI programs see the emulated devices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from hw_mocks.emulated_spi.c_library import build_library
+
+
+def shim_environment(directory: Path, base: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment in which a program sees the emulated devices.
+
+    Args:
+        directory: The directory of the `SpidevServer`.
+        base: The environment to extend, usually `os.environ`.
+
+    Returns:
+        A copy of `base` that preloads the shim, before anything preloaded already.
+
+    Raises:
+        CompilerMissingError: No C compiler is on the PATH.
+        LibraryBuildError: The compiler failed.
+    """
+    preload = [str(build_library("shim"))]
+    if base.get("LD_PRELOAD"):
+        preload.append(base["LD_PRELOAD"])
+    return {
+        **base,
+        "LD_PRELOAD": ":".join(preload),
+        "ARMATURE_SPIDEV_DIR": str(directory.resolve()),
+    }
