@@ -6,14 +6,13 @@ import argparse
 import errno
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import TypeVar
 
 from daq.errors import ConfigError
 from daq.robot.load import load_robot
@@ -25,6 +24,7 @@ from hw_mocks.faults import Fault, FaultKind, FaultScript, parse_fault
 from hw_mocks.mock_robot import MockRobot
 from hw_mocks.serial_port import SerialPort
 from hw_mocks.spi_boards import SpiBoards
+from tools.child import Child
 from tools.cli import (
     OK,
     USAGE,
@@ -178,70 +178,18 @@ def _exec(arguments: argparse.Namespace) -> int:
     mock, script = _make_mock(arguments, impossible=[FaultKind.UNPLUG])
     # A short path: the name of a socket has at most 107 bytes.
     with (
+        Child() as child,  # which ends with us: it must not go on without its boards
         tempfile.TemporaryDirectory(prefix="armature-") as directory,
-        _Signals() as signals,
         closing(SpiBoards(mock, script, Path(directory))) as boards,
     ):
         environment = shim_environment(Path(directory), os.environ)
         try:
-            child = subprocess.Popen(command, env=environment)
+            child.start(command, environment)
         except OSError as error:
             say(f"armature: cannot run {command[0]}: {error.strerror}")
             return _NOT_FOUND if error.errno == errno.ENOENT else _NOT_EXECUTABLE
-        signals.forward_to(child)
-        try:
-            boards.run(lambda: child.poll() is not None)
-        except BaseException:
-            # The simulation failed: a program without its boards must not go on.
-            child.kill()
-            child.wait()
-            raise
-    return child.returncode if child.returncode >= 0 else 128 - child.returncode
-
-
-class _Signals:
-    """Passes what ends a program on to the child, from before it is started until it is over."""
-
-    def __init__(self) -> None:
-        self._child: subprocess.Popen[bytes] | None = None
-        self._early: list[int] = []
-        self._previous: dict[int, Any] = {}
-
-    def __enter__(self) -> Self:
-        for number in _ENDING:
-            # A handler, not SIG_IGN, which the child would inherit.
-            self._previous[number] = signal.signal(number, self._handle)
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        for number, handler in self._previous.items():
-            signal.signal(number, handler)
-
-    def forward_to(self, child: subprocess.Popen[bytes]) -> None:
-        """Pass signals on to this child, also those that came before it was there."""
-        self._child = child
-        for number in self._early:
-            child.send_signal(number)
-
-    def _handle(self, number: int, _frame: object) -> None:
-        if self._child is None:
-            self._early.append(number)
-        elif number != signal.SIGINT or not _is_in_foreground():
-            self._child.send_signal(number)
-
-
-def _is_in_foreground() -> bool:
-    """Whether Ctrl-C on the terminal reaches this process, and so the child by itself too."""
-    try:
-        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
-    except OSError:
-        return False
-    try:
-        return os.tcgetpgrp(terminal) == os.getpgrp()
-    except OSError:
-        return False
-    finally:
-        os.close(terminal)
+        boards.run(child.is_over)
+    return child.exit_code
 
 
 # --- serial ---------------------------------------------------------------------------------------

@@ -193,24 +193,61 @@ except OSError as error:
     assert run(*BENCH, "--fault", fault, *python(code)).lines == [expected]
 
 
-@pytest.mark.parametrize(
-    ("signal_number", "exit_code"), [(signal.SIGTERM, 5), (signal.SIGHUP, 5), (signal.SIGINT, 5)]
-)
-def test_signals_are_passed_on(
-    start: Callable[..., Any], signal_number: int, exit_code: int
-) -> None:
-    code = f"""
+COUNT_SIGNALS = """
 import signal
-signal.signal({int(signal_number)}, lambda *_: sys.exit({exit_code}))
+seen = []
+for number in (1, 2, 3, 10, 12, 15):
+    signal.signal(number, lambda number, _: seen.append(number))
 print("ready", flush=True)
-time.sleep(60)
+deadline = time.monotonic() + 30
+while not seen and time.monotonic() < deadline:
+    time.sleep(0.01)
+time.sleep(0.2)
+print(*seen, flush=True)
+sys.exit(5)
 """
-    process = start(*BENCH, *python(code))
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 10, 12, 15])
+def test_signals_are_passed_on_once(start: Callable[..., Any], number: int) -> None:
+    process = start(*BENCH, *python(COUNT_SIGNALS))
     assert process.stdout.readline() == "ready\n"
 
-    process.send_signal(signal_number)
+    process.send_signal(number)
 
-    assert process.wait(timeout=30) == exit_code
+    output, _ = process.communicate(timeout=40)
+    assert (output, process.returncode) == (f"{number}\n", 5)
+
+
+def test_ctrl_c_on_a_terminal_interrupts_the_program_once(start: Callable[..., Any]) -> None:
+    host, terminal = os.openpty()
+    with open(host, "r+b", buffering=0) as keyboard:
+        process = start(
+            "setsid", "--ctty", "--wait", *BENCH, *python(COUNT_SIGNALS), stdin=terminal
+        )
+        os.close(terminal)
+        assert process.stdout.readline() == "ready\n"
+
+        keyboard.write(b"\x03")
+
+        output, _ = process.communicate(timeout=40)
+    assert (output, process.returncode) == ("2\n", 5)
+
+
+def test_a_signal_that_comes_too_early_waits_for_the_program(
+    start: Callable[..., Any], environment: dict[str, str], short_directory: Path
+) -> None:
+    """Sent before the boards are up; nothing is left behind."""
+    env = {**environment, "TMPDIR": str(short_directory)}
+    process = start(*BENCH, *python("time.sleep(60)"), env=env)
+    deadline_s = time.monotonic() + 30
+    while not list(short_directory.iterdir()) and time.monotonic() < deadline_s:
+        time.sleep(0.001)
+
+    process.terminate()
+
+    assert process.wait(timeout=30) == 128 + signal.SIGTERM
+    assert [path for path in short_directory.iterdir() if path.suffix != ".lock"] == []
 
 
 @pytest.mark.parametrize("ending", ["end", "kill the program", "terminate armature"])
