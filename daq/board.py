@@ -274,7 +274,9 @@ class Board:
     # --- counting ---------------------------------------------------------------------------------
 
     def _count(self, outcome: Outcome) -> None:
-        if self._is_consequence(outcome):
+        if outcome is Outcome.OK:
+            self.counters.valid += 1
+        elif self._is_consequence(outcome):
             self.counters.consequent += 1
         elif outcome is Outcome.COMMAND_LOST:
             # Counted as lost or late when the next reply tells which.

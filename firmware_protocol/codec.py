@@ -15,7 +15,7 @@ from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from functools import cache, partial
 from itertools import chain, groupby
-from operator import attrgetter, itemgetter, mul, truediv
+from operator import attrgetter, call, itemgetter, mul, truediv
 from typing import Any, Generic, TypeVar, cast
 
 from firmware_protocol.crc import crc32_mpeg2, crc32_mpeg2_halves_swapped
@@ -339,9 +339,8 @@ def _scaling(
 def _shifting(
     flat: Sequence[Field], flatten: Callable[[Any], Any]
 ) -> Callable[[Any], Iterable[int]]:
-    return lambda part: [
-        field.raw_of(value) for field, value in zip(flat, flatten(part), strict=True)
-    ]
+    raws_of: tuple[Any, ...] = (*(field.raw_of for field in flat), None)  # as above
+    return lambda part: map(call, raws_of, flatten(part))
 
 
 def _values_type(layout: FrameLayout) -> Any:

@@ -7,7 +7,8 @@ MuJoCo tendon would not do: its damper pulls inside the gap, harder than frictio
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from operator import add, mul
 from typing import Any, Final
 
 import mujoco
@@ -68,13 +69,17 @@ class ArmPlant:
         self._turns = [gear.motor_turns_per_turn for gear in gears]
         self._zeros_rad = [gear.motor_position_rad(0.0) for gear in gears]
         self._stribeck = effects.stribeck
-        self._sliding_nm: list[float] = self.model.dof_frictionloss.tolist()
+        self._sliding = [
+            (dof, sliding_nm)
+            for dof, sliding_nm in enumerate(self.model.dof_frictionloss.tolist())
+            if sliding_nm
+        ]
 
         # Views of MuJoCo's own memory; reading one as a list is the fastest way to Python floats.
         count = len(gears)
         rotors = slice(count, 2 * count) if has_rotors else slice(0, count)
+        self._positions, self._velocities = self.data.qpos, self.data.qvel
         self._joint_positions = self.data.qpos[:count]
-        self._joint_velocities = self.data.qvel[:count]
         self._rotor_positions = self.data.qpos[rotors]
         self._rotor_velocities = self.data.qvel[rotors]
         self._applied = memoryview(self.data.qfrc_applied).cast("B").cast("d")
@@ -101,44 +106,43 @@ class ArmPlant:
         Raises:
             MockPhysicsError: The arm has become too fast to be simulated.
         """
-        applied = self._applied
+        rotor_nm = map(mul, self._torque_gains, motor_torque_nm)
         if self._couplings:
-            self._apply_through_couplings(motor_torque_nm)
+            self._apply_through_couplings(rotor_nm)
         else:
-            for index, gain in enumerate(self._torque_gains):
-                applied[index] = gain * motor_torque_nm[index]
+            applied = self._applied
+            for dof, torque_nm in enumerate(rotor_nm):
+                applied[dof] = torque_nm
         if self._stribeck:
             self._update_friction()
         mujoco.mj_step(self.model, self.data)
         self._read()
 
-    def _apply_through_couplings(self, motor_torque_nm: Sequence[float]) -> None:
-        applied, gains = self._applied, self._torque_gains
-        joints_rad, joints_rad_s = self._joint_positions.tolist(), self._joint_velocities.tolist()
-        rotors_rad, rotors_rad_s = self._rotor_positions.tolist(), self._rotor_velocities.tolist()
-        for index, coupling in enumerate(self._couplings):
-            coupling_nm = coupling.torque_nm(
-                rotors_rad[index] - joints_rad[index], rotors_rad_s[index] - joints_rad_s[index]
+    def _apply_through_couplings(self, rotor_nm: Iterable[float]) -> None:
+        applied, couplings = self._applied, self._couplings
+        positions_rad, velocities_rad_s = self._positions.tolist(), self._velocities.tolist()
+        rotor = len(couplings)
+        for link, torque_nm in enumerate(rotor_nm):
+            coupling_nm = couplings[link].torque_nm(
+                positions_rad[rotor] - positions_rad[link],
+                velocities_rad_s[rotor] - velocities_rad_s[link],
             )
-            applied[index] = coupling_nm
-            applied[len(gains) + index] = gains[index] * motor_torque_nm[index] - coupling_nm
+            applied[link] = coupling_nm
+            applied[rotor] = torque_nm - coupling_nm
+            rotor += 1
 
     def _update_friction(self) -> None:
         friction, stribeck = self._friction, self._stribeck
-        for index, velocity_rad_s in enumerate(self.data.qvel.tolist()):
-            friction[index] = self._sliding_nm[index] * scale_coulomb(stribeck, velocity_rad_s)
+        velocities_rad_s = self._velocities.tolist()
+        for dof, sliding_nm in self._sliding:
+            friction[dof] = sliding_nm * scale_coulomb(stribeck, velocities_rad_s[dof])
 
     def _read(self) -> None:
-        self.motor_position_rad = [
-            zero + turns * position
-            for zero, turns, position in zip(
-                self._zeros_rad, self._turns, self._rotor_positions.tolist(), strict=True
-            )
-        ]
-        self.motor_velocity_rad_s = [
-            turns * velocity
-            for turns, velocity in zip(self._turns, self._rotor_velocities.tolist(), strict=True)
-        ]
+        # At every step: `map` takes half the time of a comprehension.
+        turns = self._turns
+        turned_rad = map(mul, turns, self._rotor_positions.tolist())
+        self.motor_position_rad = list(map(add, self._zeros_rad, turned_rad))
+        self.motor_velocity_rad_s = list(map(mul, turns, self._rotor_velocities.tolist()))
         if not -_RUNAWAY_RAD_S < sum(self.motor_velocity_rad_s) < _RUNAWAY_RAD_S:
             speeds = ", ".join(f"{speed:.0f}" for speed in self.motor_velocity_rad_s)
             raise MockPhysicsError(

@@ -8,13 +8,14 @@ same board. Time is counted in physics steps, by `tick`.
 from __future__ import annotations
 
 import math
-from typing import Any
+from operator import itemgetter
+from typing import NamedTuple
 
 import numpy as np
 
 from firmware_protocol.codec import FrameCodec, command_codec, reply_codec
 from firmware_protocol.errors import ProtocolError
-from firmware_protocol.fields import Framing
+from firmware_protocol.fields import Field, Framing
 from firmware_protocol.frame_finder import FrameFinder
 from firmware_protocol.profiles import (
     MODE_FLAGS,
@@ -24,12 +25,14 @@ from firmware_protocol.profiles import (
     Profile,
 )
 from firmware_protocol.values import CommandValues, ReplyValues
-from hw_mocks.motor_output import MEASUREMENTS, MotorOutput, Setpoint
+from hw_mocks.motor_output import MEASUREMENTS, SETPOINT, MotorOutput
 
 _MODE = {flag.name: 1 << flag.bit for flag in MODE_FLAGS}
 _STATUS = {flag.name: 1 << flag.bit for flag in STATUS_FLAGS}
-_ENABLE_MOTOR = (_MODE["EM1"], _MODE["EM2"])
-_COMPENSATE_INDEX = (_MODE["EI1OC"], _MODE["EI2OC"])
+_ENABLE_SYSTEM = _MODE["ES"]
+_ENABLE_ROLLOVER_ERROR = _MODE["EPRE"]
+_MOTOR_MODE = ((_MODE["EM1"], _MODE["EI1OC"]), (_MODE["EM2"], _MODE["EI2OC"]))
+_SYSTEM_ENABLED = _STATUS["SE"]
 _MOTOR_STATUS = tuple(
     (_STATUS[f"M{n}E"], _STATUS[f"M{n}R"], _STATUS[f"IDX{n}D"], _STATUS[f"IDX{n}T"]) for n in (1, 2)
 )
@@ -39,6 +42,18 @@ ERROR_TEMPERATURE = 3
 ERROR_ROLLOVER = 5
 _SUPPLY_RESISTANCE_OHM = 0.05
 _NS_PER_MS = 1_000_000
+_MEASURED = (*MEASUREMENTS, "bus_voltage_v", "status", "timestamp_ms", "index")
+_POWER = MEASUREMENTS.index("input_power_w")
+_NOT_ASKED = (0.0, 0.0)
+_NOT_MEASURED = ((0, 0), 0)
+"""A field that this board measures nothing for reads zero, for two motors or for one value."""
+
+
+class _Codecs(NamedTuple):
+    """The frames of one door."""
+
+    command: FrameCodec[CommandValues]
+    reply: FrameCodec[ReplyValues]
 
 
 class MockBoard:
@@ -74,15 +89,15 @@ class MockBoard:
         self._bus_nominal_v = bus_nominal_v
         self._step_ns = step_ns
         self._generator = generator
-        self._commands = {framing: command_codec(profile, framing) for framing in Framing}
-        self._replies = {framing: reply_codec(profile, framing) for framing in Framing}
-        self._reply_blanks = [
-            (field.name, (0, 0) if field.is_per_motor else 0) for field in profile.reply.fields
-        ]
+        self._spi, self._rs485 = (
+            _Codecs(command_codec(profile, framing), reply_codec(profile, framing))
+            for framing in (Framing.SPI, Framing.RS485)
+        )
+        self._in_table_order = itemgetter(*map(_place_among_measured, profile.reply.fields))
+        self._mode_bits = list(zip(outputs, _MOTOR_MODE, strict=True))
         self._status_bits = list(zip(outputs, _MOTOR_STATUS, strict=True))
         self._version_bits = (profile.reply.protocol_version or 0) << VERSION_SHIFT
         self._frame_size = profile.frame_size
-        self._has_temperature_fault = ERROR_TEMPERATURE in profile.faults
         self._frame_gap_min_ns = round(profile.behaviour.frame_gap_min_s * 1e9)
         self._now_ns = 0
         self._power_up()
@@ -91,13 +106,12 @@ class MockBoard:
         for output in self.outputs:
             output.power_up()
         self.error = 0
-        self._is_enabled = False
         self._mode = 0
         self._deadline_ns = math.inf
         self._last_window_ns = -math.inf
         self._started_ns = self._now_ns
         self._echo = self._previous_echo = 0
-        self._finder = FrameFinder(self._commands[Framing.RS485])
+        self._finder = FrameFinder(self._rs485.command)
         self._is_rs485_disabled = False
         self._incoming = b""
         self._unsettled = b""
@@ -105,7 +119,7 @@ class MockBoard:
         self._hold_windows = 0
         self._measured_at: object = None
         self._measured = b""
-        self._outgoing = self._reply(Framing.SPI)
+        self._outgoing = self._reply(self._spi.reply)
 
     # --- supply -----------------------------------------------------------------------------------
 
@@ -129,16 +143,16 @@ class MockBoard:
         first, second = self.outputs
         if first.has_failed_alignment or second.has_failed_alignment:
             self.latch(ERROR_ENCODER[0 if first.has_failed_alignment else 1])
-        if first.has_rolled_over or second.has_rolled_over:
-            first.has_rolled_over = second.has_rolled_over = False
-            if self._mode & _MODE["EPRE"]:
+        if first.encoder.has_rolled_over or second.encoder.has_rolled_over:
+            first.encoder.has_rolled_over = second.encoder.has_rolled_over = False
+            if self._mode & _ENABLE_ROLLOVER_ERROR:
                 self.latch(ERROR_ROLLOVER)
         if now_ns >= self._deadline_ns:
             self.latch(ERROR_TIMEOUT)
         if now_ns % _NS_PER_MS < self._step_ns:
             for output in self.outputs:
                 output.heat(1e-3)
-                if output.is_too_hot and self._has_temperature_fault:
+                if output.is_too_hot and ERROR_TEMPERATURE in self.profile.faults:
                     self.latch(ERROR_TEMPERATURE)
 
     def latch(self, error: int) -> None:
@@ -199,17 +213,15 @@ class MockBoard:
 
     def _end_of_frame(self, frame: bytes) -> None:
         self._previous_echo = self._echo
+        due = [*self._held, frame]
+        self._held = []
         if self._hold_windows:
             # Fault: commands are acted upon one window late.
             self._hold_windows -= 1
-            for held in self._held:
-                self._accept(held, Framing.SPI)
-            self._held = [frame]
-        else:
-            for held in [*self._held, frame]:
-                self._accept(held, Framing.SPI)
-            self._held = []
-        self._outgoing = self._reply(Framing.SPI)
+            self._held = [due.pop()]
+        for command in due:
+            self._is_rs485_disabled |= self._accept(command, self._spi.command)
+        self._outgoing = self._reply(self._spi.reply)
 
     def hold_commands(self, windows: int) -> None:
         """Fault: act one window late upon the commands of the next windows."""
@@ -228,65 +240,56 @@ class MockBoard:
         replies = []
         while frame := self._finder.take():
             self._previous_echo = self._echo
-            self._accept(frame, Framing.RS485)
-            replies.append(self._reply(Framing.RS485))
+            self._accept(frame, self._rs485.command)
+            replies.append(self._reply(self._rs485.reply))
         return replies
 
     # --- commands ---------------------------------------------------------------------------------
 
-    def _accept(self, frame: bytes, framing: Framing) -> None:
-        """Act on a command; one with a wrong checksum is ignored silently."""
+    def _accept(self, frame: bytes, codec: FrameCodec[CommandValues]) -> bool:
+        """Act on a command; returns whether it was one. A wrong checksum is ignored silently."""
         try:
-            command = self._commands[framing].decode(frame)
+            command = codec.decode(frame)
         except ProtocolError:
-            return
-        self._is_rs485_disabled |= framing is Framing.SPI
+            return False
         if not self.is_index_frozen:
             self._echo = command.index
-        self._mode = command.mode
-        is_watched = command.timeout_ms and command.mode & _MODE["ES"]
+        self._mode = mode = command.mode
+        is_watched = command.timeout_ms and mode & _ENABLE_SYSTEM
         self._deadline_ns = (
             self._now_ns + command.timeout_ms * _NS_PER_MS if is_watched else math.inf
         )
-        self._obey(command)
+        if not mode & _ENABLE_SYSTEM:
+            self._disable()
+        elif not self.error:
+            self._obey(command)
+        return True
+
+    def _disable(self) -> None:
+        if self.profile.behaviour.errors_clear is ErrorsClear.SYSTEM_DISABLED_ONE_FRAME:
+            self.error = 0
+        if not self.error:
+            for output in self.outputs:
+                output.reset()
 
     def _obey(self, command: CommandValues) -> None:
-        self._is_enabled = bool(command.mode & _MODE["ES"])
-        if not self._is_enabled:
-            clears = self.profile.behaviour.errors_clear is ErrorsClear.SYSTEM_DISABLED_ONE_FRAME
-            if clears:
-                self.error = 0
-            if not self.error:
-                for output in self.outputs:
-                    output.reset()
-        if self.error or not self._is_enabled:
-            return
-        ki: tuple[float, float] = getattr(command, "ki_a_per_rad_s", (0.0, 0.0))
-        for motor, output in enumerate(self.outputs):
-            output.is_index_compensated = bool(command.mode & _COMPENSATE_INDEX[motor])
-            output.command(
-                Setpoint(
-                    command.motor_position_rad[motor],
-                    command.motor_velocity_rad_s[motor],
-                    command.iq_ff_a[motor],
-                    command.kp_a_per_rad[motor],
-                    command.kd_a_s_per_rad[motor],
-                    ki[motor],
-                    command.isat_a[motor],
-                )
-            )
-            if command.mode & _ENABLE_MOTOR[motor]:
+        mode = self._mode
+        setpoints = zip(*(getattr(command, name, _NOT_ASKED) for name in SETPOINT), strict=True)
+        for output, (enable, compensate) in self._mode_bits:
+            output.command(next(setpoints))
+            output.encoder.compensate_index(bool(mode & compensate))
+            if mode & enable:
                 output.enable()
             else:
                 output.stop()
 
     # --- replies ----------------------------------------------------------------------------------
 
-    def _reply(self, framing: Framing) -> bytes:
-        codec, status, index = self._replies[framing], self._status(), self._echoed_index()
+    def _reply(self, codec: FrameCodec[ReplyValues]) -> bytes:
+        status, index = self._status(), self._echoed_index()
         # Within one physics step nothing is measured anew: a host that asks faster gets the same
         # reply with its own index.
-        moment = (self._now_ns, status, self._mode, framing)
+        moment = (self._now_ns, status, self._mode, codec)
         if moment == self._measured_at:
             *raws, _ = codec.decode_raw(self._measured)
             return codec.encode_raw([*raws, index])
@@ -296,31 +299,27 @@ class MockBoard:
 
     def _measure(self, codec: FrameCodec[ReplyValues], status: int, index: int) -> bytes:
         first, second = self.outputs
-        measured: dict[str, Any] = dict(
-            zip(MEASUREMENTS, zip(first.measure(), second.measure(), strict=True), strict=True)
-        )
-        power_w = sum(measured["input_power_w"])
+        pairs = tuple(zip(first.measure(), second.measure(), strict=True))
+        power_w = sum(pairs[_POWER])
         sag_v = _SUPPLY_RESISTANCE_OHM * power_w / self._bus_nominal_v
-        measured["bus_voltage_v"] = self._bus_nominal_v - sag_v
-        measured["status"] = status
-        measured["timestamp_ms"] = (self._now_ns - self._started_ns) // _NS_PER_MS & 0xFFFF
-        measured["index"] = index
-        # A field that this board measures nothing for reads zero.
-        values = [measured.get(name, blank) for name, blank in self._reply_blanks]
-        return codec.encode_saturating(codec.values_type._make(values))[0]
+        timestamp_ms = (self._now_ns - self._started_ns) // _NS_PER_MS & 0xFFFF
+        bus_v = self._bus_nominal_v - sag_v
+        measured = (*pairs, bus_v, status, timestamp_ms, index, *_NOT_MEASURED)
+        values = codec.values_type._make(self._in_table_order(measured))
+        return codec.encode_saturating(values)[0]
 
     def _status(self) -> int:
         status = self._version_bits | self.error
-        if self._is_enabled:
-            status |= _STATUS["SE"]
+        if self._mode & _ENABLE_SYSTEM:
+            status |= _SYSTEM_ENABLED
         for output, (enabled, ready, found, toggle) in self._status_bits:
             if output.is_enabled:
                 status |= enabled
             if output.is_ready:
                 status |= ready
-            if output.is_index_found:
+            if output.encoder.is_index_found:
                 status |= found
-            if output.index_toggle:
+            if output.encoder.index_toggle:
                 status |= toggle
         return status
 
@@ -329,3 +328,7 @@ class MockBoard:
         if self.profile.behaviour.reply_lag_max > 1 and self._generator.random() < 0.05:
             return self._previous_echo
         return self._echo
+
+
+def _place_among_measured(field: Field) -> int:
+    return _MEASURED.index(field.name) if field.name in _MEASURED else -field.count

@@ -74,18 +74,12 @@ class MockRobot:
             )
             for port, stream in zip(robot.boards, per_board, strict=True)
         )
-        self._driven = [
-            (output.connection.joint_index, output)
-            for board in self.boards
-            for output in board.outputs
-            if output.connection is not None
-        ]
-        self._unconnected = [
-            output for board in self.boards for output in board.outputs if output.connection is None
-        ]
-        self._torque_nm = [0.0] * len(robot.joints)
-        for joint_index, output in self._driven:
-            output.place(self.plant.motor_position_rad[joint_index])
+        outputs = [output for board in self.boards for output in board.outputs]
+        connected = {o.connection.joint_index: o for o in outputs if o.connection is not None}
+        self._driven = [connected[number] for number in range(len(robot.joints))]
+        self._unconnected = [output for output in outputs if output.connection is None]
+        for output, position_rad in zip(self._driven, self.plant.motor_position_rad, strict=True):
+            output.place(position_rad)
 
     @property
     def now_ns(self) -> int:
@@ -106,17 +100,13 @@ class MockRobot:
 
     def step(self) -> None:
         """Simulate one step."""
-        torque_nm = self._torque_nm
-        for joint_index, output in self._driven:
-            torque_nm[joint_index] = output.drive_torque_nm()
+        plant = self.plant
+        plant.step([output.drive_torque_nm() for output in self._driven])
         for output in self._unconnected:
             output.drive_torque_nm()
-        plant = self.plant
-        plant.step(torque_nm)
-        for joint_index, output in self._driven:
-            output.sense(
-                plant.motor_position_rad[joint_index], plant.motor_velocity_rad_s[joint_index]
-            )
+        positions_rad, velocities_rad_s = plant.motor_position_rad, plant.motor_velocity_rad_s
+        for number, output in enumerate(self._driven):
+            output.sense(positions_rad[number], velocities_rad_s[number])
         self._now_ns += STEP_NS
         for board in self.boards:
             board.tick(self._now_ns)

@@ -87,7 +87,8 @@ class _Device:
     """What the next window gets, if the board knows already."""
     is_at_work: bool = True
     """Whether the board has yet to make its next reply."""
-    last_transfer_s: float = 0.0
+    ready_s: float = 0.0
+    """Since when it has."""
 
     @property
     def is_plain(self) -> bool:
@@ -281,6 +282,7 @@ class SpidevServer:
         if device.is_at_work and self._prepare is not None:
             device.reply = self._prepare(device.name)
         device.is_at_work = False
+        device.ready_s = time.monotonic()
 
     def _lay_open(self, device: _Device) -> None:
         """Show programs the prepared reply, if the device is set to what boards understand."""
@@ -379,16 +381,15 @@ class SpidevServer:
         self._finish_work(device)
         self._transfers += 1
         device.is_at_work = True
-        self._stay_awake(device)
+        self._stay_awake(device, started_ns)
         return self._answer(
             SpiTransfer(device.name, tx, device.mode, bits_per_word, speed_hz, started_ns)
         )
 
-    def _stay_awake(self, device: _Device) -> None:
+    def _stay_awake(self, device: _Device, started_ns: int) -> None:
         """For a program that asks its boards in turn, or one as fast as it can."""
         now_s = time.monotonic()
-        is_rapid = now_s - device.last_transfer_s < _RAPID_S
-        device.last_transfer_s = now_s
+        is_rapid = started_ns * 1e-9 - device.ready_s < _RAPID_S
         self._spin_until_s = now_s + (_RAPID_S if is_rapid else _SPIN_S)
 
 

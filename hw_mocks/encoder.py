@@ -1,0 +1,138 @@
+"""A rotor's encoder as a board reads it: counts, speed, index pulse, zero and rollover.
+
+Nothing here knows currents or commands (`motor_output`).
+"""
+
+from __future__ import annotations
+
+import math
+
+_TURN_RAD = 2.0 * math.pi
+_VELOCITY_FILTER_HZ = 100.0
+_MARGIN_RAD = 1e-6
+"""Wider than any rounding error of an angle, narrower than what a board can resolve."""
+
+
+class Encoder:
+    """One encoder, looked at once per physics step.
+
+    Args:
+        counts_per_turn: Infinity for one without steps.
+        index_rad: Motor angle of the index pulse.
+        wrap_turns: Reported positions wrap at plus and minus this.
+        step_s: Time between two readings.
+
+    Attributes:
+        angle_rad: As read, running on over as many turns as the motor makes.
+        velocity_rad_s: Low-passed as the board does it.
+        origin_rad: The angle that is reported as zero.
+        is_zeroed: Whether calibration has ended; positions read zero until then.
+        is_index_found: Whether the index has passed since calibration.
+        index_toggle: Changes each time the index passes.
+        has_rolled_over: The position has wrapped.
+    """
+
+    def __init__(
+        self, *, counts_per_turn: float, index_rad: float, wrap_turns: float, step_s: float
+    ) -> None:
+        self._count_rad = _TURN_RAD / counts_per_turn
+        self._wrap_rad = wrap_turns * _TURN_RAD
+        self._step_s = step_s
+        self._velocity_gain = 1.0 - math.exp(-_TURN_RAD * _VELOCITY_FILTER_HZ * step_s)
+        self._index_rad = self._quantised(index_rad)
+        self._index_turn = 0
+        self._zero_rad = self._index_zero_rad = 0.0
+        self._is_index_compensated = False
+        self.angle_rad = 0.0
+        self.velocity_rad_s = 0.0
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget calibration and index."""
+        self.is_zeroed = False
+        self.is_index_found = False
+        self.index_toggle = False
+        self.has_rolled_over = False
+        self._place_origin()
+
+    def place(self, rotor_rad: float) -> None:
+        """Stand somewhere without having turned there."""
+        self.angle_rad = self._quantised(rotor_rad)
+        self._index_turn = math.floor((self.angle_rad - self._index_rad) / _TURN_RAD)
+
+    def set_zero(self) -> None:
+        """Calibration has ended: positions count from here."""
+        self.is_zeroed = True
+        self._zero_rad = self.angle_rad
+        self._place_origin()
+
+    def compensate_index(self, is_wanted: bool) -> None:
+        """Whether positions are to be zero at the index once it was found."""
+        if is_wanted != self._is_index_compensated:
+            self._is_index_compensated = is_wanted
+            self._place_origin()
+
+    @property
+    def position_rad(self) -> float:
+        """As reported: zero before calibration has ended, then wrapped."""
+        if not self.is_zeroed:
+            return 0.0
+        wrap = self._wrap_rad
+        return (self.angle_rad - self.origin_rad + wrap) % (2.0 * wrap) - wrap
+
+    def error_rad(self, target_rad: float) -> float:
+        """The shorter way from here to a position."""
+        wrap = self._wrap_rad
+        return (target_rad - (self.angle_rad - self.origin_rad) + wrap) % (2.0 * wrap) - wrap
+
+    def read(self, rotor_rad: float) -> None:
+        """Look at the rotor after a physics step."""
+        before, angle = self.angle_rad, self._quantised(rotor_rad)
+        self.angle_rad = angle
+        speed_rad_s = (angle - before) / self._step_s
+        self.velocity_rad_s += self._velocity_gain * (speed_rad_s - self.velocity_rad_s)
+        if not self._quiet_from_rad < angle < self._quiet_to_rad:
+            self._look_for_events(before)
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def _quantised(self, rotor_rad: float) -> float:
+        count = self._count_rad
+        return count * round(rotor_rad / count) if count else rotor_rad
+
+    def _place_origin(self) -> None:
+        is_shifted = self._is_index_compensated and self.is_index_found
+        self.origin_rad = self._index_zero_rad if is_shifted else self._zero_rad
+        self._quiet_from_rad = self._quiet_to_rad = math.inf
+
+    def _look_for_events(self, before_rad: float) -> None:
+        """See whether the index or the end of the range was passed, and how far off they are now.
+
+        It costs more than the rest of a reading, and between the two there is nothing to see.
+        """
+        angle, wrap = self.angle_rad, self._wrap_rad
+        before = before_rad - self.origin_rad
+        range_before = math.floor((before + wrap) / (2.0 * wrap))
+        range_after = math.floor((before + angle - before_rad + wrap) / (2.0 * wrap))
+        if self.is_zeroed and range_after != range_before:
+            self.has_rolled_over = True
+        index_turn = math.floor((angle - self._index_rad) / _TURN_RAD)
+        if index_turn != self._index_turn:
+            self._pass_index(index_turn)
+        turn_rad = self._index_rad + self._index_turn * _TURN_RAD
+        range_number = math.floor((angle - self.origin_rad + wrap) / (2.0 * wrap))
+        range_rad = self.origin_rad + (2 * range_number - 1) * wrap
+        self._quiet_from_rad = max(turn_rad, range_rad) + _MARGIN_RAD
+        self._quiet_to_rad = min(turn_rad + _TURN_RAD, range_rad + 2.0 * wrap) - _MARGIN_RAD
+
+    def _pass_index(self, index_turn: int) -> None:
+        # Forwards the pulse is at the start of the new turn, backwards at the end of it.
+        turn = max(index_turn, self._index_turn)
+        self._index_turn = index_turn
+        if not self.is_zeroed:
+            return
+        self.index_toggle = not self.index_toggle
+        if not self.is_index_found:
+            self.is_index_found = True
+            self._index_zero_rad = self._index_rad + turn * _TURN_RAD
+            self._place_origin()
