@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -93,6 +93,10 @@ class MockBoard:
             _Codecs(command_codec(profile, framing), reply_codec(profile, framing))
             for framing in (Framing.SPI, Framing.RS485)
         )
+        asked = [field.name for field in profile.command.fields]
+        self._in_setpoint_order = itemgetter(
+            *(asked.index(name) if name in asked else -1 for name in SETPOINT)
+        )
         self._in_table_order = itemgetter(*map(_place_among_measured, profile.reply.fields))
         self._mode_bits = list(zip(outputs, _MOTOR_MODE, strict=True))
         self._status_bits = list(zip(outputs, _MOTOR_STATUS, strict=True))
@@ -119,6 +123,7 @@ class MockBoard:
         self._hold_windows = 0
         self._measured_at: object = None
         self._measured = b""
+        self._measured_raws: list[int] = []
         self._outgoing = self._reply(self._spi.reply)
 
     # --- supply -----------------------------------------------------------------------------------
@@ -254,15 +259,17 @@ class MockBoard:
             return False
         if not self.is_index_frozen:
             self._echo = command.index
+        is_disabled_already = not (self._mode & _ENABLE_SYSTEM or self.error)
         self._mode = mode = command.mode
         is_watched = command.timeout_ms and mode & _ENABLE_SYSTEM
         self._deadline_ns = (
             self._now_ns + command.timeout_ms * _NS_PER_MS if is_watched else math.inf
         )
-        if not mode & _ENABLE_SYSTEM:
+        if mode & _ENABLE_SYSTEM:
+            if not self.error:
+                self._obey(command)
+        elif not is_disabled_already:
             self._disable()
-        elif not self.error:
-            self._obey(command)
         return True
 
     def _disable(self) -> None:
@@ -274,7 +281,8 @@ class MockBoard:
 
     def _obey(self, command: CommandValues) -> None:
         mode = self._mode
-        setpoints = zip(*(getattr(command, name, _NOT_ASKED) for name in SETPOINT), strict=True)
+        asked = (*cast("tuple[Any, ...]", command), _NOT_ASKED)
+        setpoints = zip(*self._in_setpoint_order(asked), strict=True)
         for output, (enable, compensate) in self._mode_bits:
             output.command(next(setpoints))
             output.encoder.compensate_index(bool(mode & compensate))
@@ -291,9 +299,10 @@ class MockBoard:
         # reply with its own index.
         moment = (self._now_ns, status, self._mode, codec)
         if moment == self._measured_at:
-            *raws, _ = codec.decode_raw(self._measured)
-            return codec.encode_raw([*raws, index])
-        self._measured_at = moment
+            if not self._measured_raws:
+                *self._measured_raws, _ = codec.decode_raw(self._measured)
+            return codec.encode_raw([*self._measured_raws, index])
+        self._measured_at, self._measured_raws = moment, []
         self._measured = self._measure(codec, status, index)
         return self._measured
 

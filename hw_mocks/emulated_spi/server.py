@@ -172,17 +172,13 @@ class SpidevServer:
             ValueError: The callback returned more bytes than it was sent, or no valid errno.
         """
         before = self._transfers
-        self._take_windows()
+        self._work()
         for descriptor, _ in self._wait(timeout_s if self._transfers == before else 0.0):
             if descriptor in self._connected:
                 self._serve(*self._connected[descriptor])
             elif descriptor in self._listening:
                 self._accept(self._listening[descriptor])
-        self._take_windows()
-        for device in self._devices.values():
-            if device.is_at_work:
-                self._finish_work(device)
-                self._lay_open(device)
+        self._work()
         return self._transfers - before
 
     def remove(self, device: str) -> None:
@@ -245,13 +241,12 @@ class SpidevServer:
         # looking for it. Idle means asleep.
         now_s = time.monotonic()
         end_s = min(self._spin_until_s, now_s + timeout_s)
-        while time.monotonic() < end_s:
-            events = self._epoll.poll(0)
-            if events or any(buffer.is_used for _, buffer in self._buffers):
-                return events
+        while not (events := self._epoll.poll(0)) and time.monotonic() < end_s:
+            if any(buffer.is_used for _, buffer in self._buffers):
+                return []
             os.sched_yield()
-        if now_s < self._spin_until_s:
-            return []
+        if events or now_s < self._spin_until_s:
+            return events
         # epoll counts whole milliseconds and rounds up. select does not; it costs 2 µs more.
         whole_ms, rest_ms = divmod(timeout_s * 1e3, 1.0)
         events = self._epoll.poll(whole_ms / 1e3) if whole_ms else []
@@ -261,10 +256,15 @@ class SpidevServer:
             events = self._epoll.poll(0)
         return events
 
-    def _take_windows(self) -> None:
+    def _work(self) -> None:
+        """Hear of windows that took a prepared reply, and have the next ones prepared."""
         for device, buffer in self._buffers:
             if buffer.is_used:
                 self._pass_on(device, buffer.take())
+        for device in self._devices.values():
+            if device.is_at_work:
+                self._finish_work(device)
+                self._lay_open(device)
 
     def _pass_on(self, device: _Device, window: Window | None) -> None:
         """Tell the board of a window that took its prepared reply."""

@@ -39,7 +39,11 @@ def test_rows(run: partial[list[Row]]) -> None:
 def test_spi_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     rows = list(TINY_SPI())
-    assert [row.name for row in rows] == [spi_transfer.EMPTY, spi_transfer.ARM]
+    assert [row.name for row in rows] == [
+        spi_transfer.EMPTY,
+        spi_transfer.ARM,
+        spi_transfer.ARM_BACK_TO_BACK,
+    ]
     for row in rows:
         check(row)
 

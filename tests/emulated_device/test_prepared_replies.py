@@ -179,3 +179,25 @@ def test_a_program_may_open_the_device_over_and_over(board: Any) -> None:
             assert maps.read().count(".dma") == 1
         """
     )
+
+
+def test_a_program_that_asks_without_end_does_not_shut_others_out(board: Any) -> None:
+    flood = board.start_python(
+        """
+        spi = open_spi()
+        print("open", flush=True)
+        while True:
+            number(spi)
+        """
+    )
+    assert flood.stdout.readline() == "open\n"
+    board.run_python(
+        """
+        for spi in (open_spi(0), open_spi(1)):
+            for value in range(300):
+                assert spi.xfer2([1, value & 0x7F]) == inverted([1, value & 0x7F])
+        """
+    )
+    assert flood.poll() is None
+    flood.kill()
+    flood.communicate()
