@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import socket
 import struct
 import subprocess
 import time
@@ -13,6 +14,7 @@ import pytest
 
 import hw_mocks.emulated_spi.dma_buffer as module
 from hw_mocks.emulated_spi.dma_buffer import DmaBuffer, Window
+from hw_mocks.emulated_spi.server import SpidevServer, SpiTransfer
 
 pytestmark = pytest.mark.compiler
 
@@ -178,3 +180,27 @@ def test_closing_sends_programs_to_the_socket(path: Path) -> None:
     program = Program(path)
     buffer.close()
     assert program.phase == CLOSED
+
+
+def test_sockets_are_served_also_when_every_round_brings_a_window(short_directory: Path) -> None:
+    device = "/dev/spidev0.0"
+    seen: list[bytes] = []
+
+    def answer(transfer: SpiTransfer) -> bytes:
+        seen.append(transfer.tx)
+        return transfer.tx
+
+    with (
+        SpidevServer(short_directory, [device], answer, prepare=lambda _: b"ready") as server,
+        socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as peer,
+    ):
+        server.poll(0)
+        peer.connect(str(short_directory / "spidev0.0"))
+        program = Program(short_directory / "spidev0.0.dma")
+        server.poll(0)
+        for _ in range(3):
+            program.start()
+            program.leave(b"frame")
+            peer.send(b"plain")
+            assert server.poll(0) == 2
+        assert seen == [b"frame", b"plain"] * 3
