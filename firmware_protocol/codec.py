@@ -18,7 +18,12 @@ from itertools import chain, groupby
 from operator import attrgetter, call, itemgetter, mul, truediv
 from typing import Any, Generic, TypeVar, cast
 
-from firmware_protocol.crc import crc32_mpeg2, crc32_mpeg2_halves_swapped
+from firmware_protocol.crc import (
+    crc32_mpeg2,
+    crc32_mpeg2_halves_swapped,
+    ends_with_crc,
+    ends_with_crc_halves_swapped,
+)
 from firmware_protocol.errors import (
     CrcError,
     FieldRangeError,
@@ -56,7 +61,11 @@ class FrameCodec(Generic[ValuesT]):
         self._new_values: Callable[[Iterable[Any]], ValuesT] = partial(
             tuple.__new__, self.values_type
         )
-        self._crc = crc32_mpeg2_halves_swapped if layout.are_crc_halves_swapped else crc32_mpeg2
+        self._crc, self._ends_with_crc = (
+            (crc32_mpeg2_halves_swapped, ends_with_crc_halves_swapped)
+            if layout.are_crc_halves_swapped
+            else (crc32_mpeg2, ends_with_crc)
+        )
         self._body_size = self.size - CRC_SIZE
         codes = "".join(field.wire.struct_code * field.count for field in layout.fields)
         self._pack = struct.Struct(f">{codes}").pack
@@ -180,9 +189,8 @@ class FrameCodec(Generic[ValuesT]):
         if self.header and not frame.startswith(self.header):
             raise FrameHeaderError(header=frame[: len(self.header)], expected=self.header)
         body = frame[: self._body_size]
-        crc = self._crc(body)
-        if not frame.endswith(crc):
-            raise CrcError(frame, received=frame[self._body_size :], computed=crc)
+        if not self._ends_with_crc(frame):
+            raise CrcError(frame, received=frame[self._body_size :], computed=self._crc(body))
         raws = self._unpack(body)
         if raws[0] & self._version_mask != self._version_bits:
             raise ProtocolVersionError(
@@ -193,9 +201,9 @@ class FrameCodec(Generic[ValuesT]):
 
     def is_sound(self, frame: bytes) -> bool:
         """Whether length, header and checksum are right."""
-        if len(frame) != self.size or not frame.startswith(self.header):
-            return False
-        return frame.endswith(self._crc(frame[: self._body_size]))
+        return (
+            len(frame) == self.size and frame.startswith(self.header) and self._ends_with_crc(frame)
+        )
 
     # --- views by name, for people and files ----------------------------------------------------
 

@@ -11,6 +11,7 @@ from zlib import crc32
 
 _REFLECTED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 _REFLECTED_COMPLEMENT = bytes(_REFLECTED[byte ^ 0xFF] for byte in range(256))
+_ZERO_COMPLEMENT = 0xFFFFFFFF
 
 
 def crc32_mpeg2(data: bytes) -> bytes:
@@ -23,3 +24,16 @@ def crc32_mpeg2_halves_swapped(data: bytes) -> bytes:
     """The same with its low 16-bit half first, as the boards write it into their replies."""
     crc = crc32_mpeg2(data)
     return crc[2:] + crc[:2]
+
+
+def ends_with_crc(frame: bytes) -> bool:
+    """Whether the last four bytes are the CRC of those before them.
+
+    A CRC that runs over its own result ends at zero, so there is nothing to compare byte by byte.
+    """
+    return crc32(frame.translate(_REFLECTED)) == _ZERO_COMPLEMENT
+
+
+def ends_with_crc_halves_swapped(frame: bytes) -> bool:
+    """The same for a CRC with its low half first."""
+    return ends_with_crc(frame[:-4] + frame[-2:] + frame[-4:-2])

@@ -5,7 +5,12 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from firmware_protocol.crc import crc32_mpeg2, crc32_mpeg2_halves_swapped
+from firmware_protocol.crc import (
+    crc32_mpeg2,
+    crc32_mpeg2_halves_swapped,
+    ends_with_crc,
+    ends_with_crc_halves_swapped,
+)
 
 
 def bitwise(data: bytes) -> int:
@@ -41,3 +46,14 @@ def test_equals_the_bitwise_definition(data: bytes) -> None:
 @given(st.binary(max_size=60))
 def test_a_message_with_its_own_checksum_leaves_nothing(data: bytes) -> None:
     assert bitwise(data + crc32_mpeg2(data)) == 0
+
+
+@given(st.binary(max_size=60), st.binary(min_size=4, max_size=4))
+def test_the_check_accepts_its_own_checksum_and_no_other(data: bytes, other: bytes) -> None:
+    crc = crc32_mpeg2(data)
+    swapped = crc32_mpeg2_halves_swapped(data)
+    assert ends_with_crc(data + crc)
+    assert ends_with_crc_halves_swapped(data + swapped)
+    assert ends_with_crc(data + other) == (other == crc)
+    assert ends_with_crc_halves_swapped(data + other) == (other == swapped)
+    assert ends_with_crc(data + swapped) == (swapped == crc)
