@@ -13,18 +13,25 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import select
 import socket
-import stat
 import struct
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
+from hw_mocks.emulated_spi.device import (
+    CONNECTIONS_MAX,
+    DEFAULT_BITS_PER_WORD,
+    DEFAULT_SPEED_HZ,
+    Device,
+    Setting,
+    check_private,
+    is_whole_words,
+    socket_path,
+)
 from hw_mocks.emulated_spi.dma_buffer import DmaBuffer, Window
 from hw_mocks.emulated_spi.errors import EmulatedDeviceError
 
@@ -36,21 +43,12 @@ _REQUEST: Final = struct.Struct("=3sBBBBxII")
 # magic, version, sequence, errno, value; then what was clocked in
 _REPLY: Final = struct.Struct("=3sBIII")
 _TRANSFER, _GET, _SET = range(3)
-_MODE, _BITS_PER_WORD, _SPEED_HZ = range(3)
 _MAX_PACKET_BYTES: Final = _REQUEST.size + 8192  # 4096 out, then 4096 in: spidev's limits
 
 # How long to look for more after a transfer: until a loop has asked its next board, or for as long
 # as a program comes back that soon.
 _SPIN_S: Final = 30e-6
 _RAPID_S: Final = 400e-6
-_MAX_CONNECTIONS: Final = 256
-_MAX_SOCKET_PATH_BYTES: Final = 107
-_DEVICE_NAME: Final = re.compile(r"/dev/(spidev(?:0|[1-9]\d{0,2})\.(?:0|[1-9]\d{0,2}))")
-
-_MODE_MASK: Final = (1 << 17) - 1  # SPI_MODE_USER_MASK
-_MAX_BITS_PER_WORD: Final = 32
-_DEFAULT_BITS_PER_WORD: Final = 8
-_DEFAULT_SPEED_HZ: Final = 125_000_000  # spi-max-frequency of a Raspberry Pi's spidev nodes
 
 
 class SpiTransfer(NamedTuple):
@@ -71,29 +69,6 @@ class SpiTransfer(NamedTuple):
     bits_per_word: int
     speed_hz: int
     started_ns: int
-
-
-@dataclass(slots=True, eq=False)
-class _Device:
-    name: str
-    path: str
-    listener: socket.socket | None = None
-    connections: set[socket.socket] = field(default_factory=set)
-    mode: int = 0
-    bits_per_word: int = _DEFAULT_BITS_PER_WORD
-    speed_hz: int = _DEFAULT_SPEED_HZ
-    buffer: DmaBuffer | None = None
-    reply: bytes | None = None
-    """What the next window gets, if the board knows already."""
-    is_at_work: bool = True
-    """Whether the board has yet to make its next reply."""
-    ready_s: float = 0.0
-    """Since when it has."""
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether it is set to what a program finds: mode 0, words of 8 bits."""
-        return self.mode == 0 and self.bits_per_word == _DEFAULT_BITS_PER_WORD
 
 
 class SpidevServer:
@@ -122,20 +97,20 @@ class SpidevServer:
         answer: Callable[[SpiTransfer], bytes | int],
         *,
         prepare: Callable[[str], bytes | None] | None = None,
-        speed_max_hz: int = _DEFAULT_SPEED_HZ,
+        speed_max_hz: int = DEFAULT_SPEED_HZ,
     ) -> None:
         self._answer = answer
         self._prepare = prepare
         self._speed_max_hz = speed_max_hz
         self._transfers = 0
         self._spin_until_s = 0.0
-        self._listening: dict[int, _Device] = {}
-        self._connected: dict[int, tuple[socket.socket, _Device]] = {}
-        self._buffers: list[tuple[_Device, DmaBuffer]] = []
+        self._listening: dict[int, Device] = {}
+        self._connected: dict[int, tuple[socket.socket, Device]] = {}
+        self._buffers: list[tuple[Device, DmaBuffer]] = []
         self._devices = {
-            name: _Device(name, _socket_path(directory.resolve(), name)) for name in devices
+            name: Device(name, socket_path(directory.resolve(), name)) for name in devices
         }
-        _check_private(directory)
+        check_private(directory)
         self._epoll = select.epoll()
         try:
             for name, device in self._devices.items():
@@ -212,11 +187,7 @@ class SpidevServer:
         back = self._find(device)
         if back.listener is not None:
             return
-        listener = _listen(back.path)
-        back.listener = listener
-        back.mode = 0
-        back.bits_per_word = _DEFAULT_BITS_PER_WORD
-        back.speed_hz = _DEFAULT_SPEED_HZ
+        listener = back.listen()
         back.is_at_work = True
         self._listening[listener.fileno()] = back
         self._epoll.register(listener, select.EPOLLIN)
@@ -229,7 +200,7 @@ class SpidevServer:
             buffer.close()
         self._epoll.close()
 
-    def _find(self, device: str) -> _Device:
+    def _find(self, device: str) -> Device:
         try:
             return self._devices[device]
         except KeyError:
@@ -266,25 +237,25 @@ class SpidevServer:
                 self._finish_work(device)
                 self._lay_open(device)
 
-    def _pass_on(self, device: _Device, window: Window | None) -> None:
+    def _pass_on(self, device: Device, window: Window | None) -> None:
         """Tell the board of a window that took its prepared reply."""
         if window is not None:
             started_ns = min(window.started_ns, time.monotonic_ns())
-            self._ask(device, window.sent, _DEFAULT_BITS_PER_WORD, window.speed_hz, started_ns)
+            self._ask(device, window.sent, DEFAULT_BITS_PER_WORD, window.speed_hz, started_ns)
 
-    def _withdraw(self, device: _Device) -> None:
+    def _withdraw(self, device: Device) -> None:
         """Let no program take the prepared reply, unless one has it already."""
         if device.buffer is not None:
             self._pass_on(device, device.buffer.retract())
 
-    def _finish_work(self, device: _Device) -> None:
+    def _finish_work(self, device: Device) -> None:
         """Have the board make its next reply, unless it has."""
         if device.is_at_work and self._prepare is not None:
             device.reply = self._prepare(device.name)
         device.is_at_work = False
         device.ready_s = time.monotonic()
 
-    def _lay_open(self, device: _Device) -> None:
+    def _lay_open(self, device: Device) -> None:
         """Show programs the prepared reply, if the device is set to what boards understand."""
         if device.buffer is None or device.is_at_work:
             return
@@ -295,14 +266,14 @@ class SpidevServer:
             device.reply, device_speed_hz=device.speed_hz, speed_max_hz=self._speed_max_hz
         )
 
-    def _accept(self, device: _Device) -> None:
+    def _accept(self, device: Device) -> None:
         if device.listener is None:
             return
         try:
             connection, _ = device.listener.accept()
         except OSError:  # the program is gone before we looked, or we are out of descriptors
             return
-        if len(self._connected) >= _MAX_CONNECTIONS:
+        if len(self._connected) >= CONNECTIONS_MAX:
             connection.close()
             return
         connection.setblocking(False)
@@ -310,7 +281,7 @@ class SpidevServer:
         self._connected[connection.fileno()] = connection, device
         self._epoll.register(connection, select.EPOLLIN)
 
-    def _disconnect(self, connection: socket.socket, device: _Device) -> None:
+    def _disconnect(self, connection: socket.socket, device: Device) -> None:
         if connection not in device.connections:
             return
         device.connections.remove(connection)
@@ -318,10 +289,10 @@ class SpidevServer:
         connection.close()
         if not device.connections:
             self._withdraw(device)
-            device.speed_hz = _DEFAULT_SPEED_HZ  # spidev forgets the speed, and only that
+            device.speed_hz = DEFAULT_SPEED_HZ  # spidev forgets the speed, and only that
             self._lay_open(device)
 
-    def _serve(self, connection: socket.socket, device: _Device) -> None:
+    def _serve(self, connection: socket.socket, device: Device) -> None:
         """Answer one packet."""
         try:
             packet = connection.recv(_MAX_PACKET_BYTES + 1)
@@ -344,10 +315,10 @@ class SpidevServer:
             error, data = self._transfer(device, packet[_REQUEST.size :], bits, value)
         elif operation == _SET:
             self._withdraw(device)
-            error = _change_setting(device, setting, value)
+            error = device.change(setting, value)
             self._lay_open(device)
-        elif operation == _GET and setting <= _SPEED_HZ:
-            value = (device.mode, device.bits_per_word, device.speed_hz)[setting]
+        elif operation == _GET and setting < len(Setting):
+            value = device.value_of(Setting(setting))
         else:
             error = errno.EINVAL
         try:
@@ -356,11 +327,11 @@ class SpidevServer:
             self._disconnect(connection, device)
 
     def _transfer(
-        self, device: _Device, tx: bytes, bits_per_word: int, speed_hz: int
+        self, device: Device, tx: bytes, bits_per_word: int, speed_hz: int
     ) -> tuple[int, bytes]:
         """Ask the board; return an errno (0 = none) and what it clocked back."""
         bits_per_word = bits_per_word or device.bits_per_word
-        if bits_per_word != _DEFAULT_BITS_PER_WORD and not _fits(len(tx), bits_per_word):
+        if bits_per_word != DEFAULT_BITS_PER_WORD and not is_whole_words(len(tx), bits_per_word):
             return errno.EINVAL, b""
         self._withdraw(device)
         speed_hz = speed_hz or device.speed_hz
@@ -376,7 +347,7 @@ class SpidevServer:
         return 0, result
 
     def _ask(
-        self, device: _Device, tx: bytes, bits_per_word: int, speed_hz: int, started_ns: int
+        self, device: Device, tx: bytes, bits_per_word: int, speed_hz: int, started_ns: int
     ) -> bytes | int:
         self._finish_work(device)
         self._transfers += 1
@@ -386,72 +357,8 @@ class SpidevServer:
             SpiTransfer(device.name, tx, device.mode, bits_per_word, speed_hz, started_ns)
         )
 
-    def _stay_awake(self, device: _Device, started_ns: int) -> None:
+    def _stay_awake(self, device: Device, started_ns: int) -> None:
         """For a program that asks its boards in turn, or one as fast as it can."""
         now_s = time.monotonic()
         is_rapid = started_ns * 1e-9 - device.ready_s < _RAPID_S
         self._spin_until_s = now_s + (_RAPID_S if is_rapid else _SPIN_S)
-
-
-def _fits(length: int, bits_per_word: int) -> bool:
-    """Tell whether the kernel would accept so many bytes of words of this size."""
-    if bits_per_word > _MAX_BITS_PER_WORD:
-        return False
-    word_bytes = 1 if bits_per_word <= 8 else 2 if bits_per_word <= 16 else 4
-    return length % word_bytes == 0
-
-
-def _change_setting(device: _Device, setting: int, value: int) -> int:
-    """Change a setting as the kernel would; return an errno (0 = none)."""
-    if setting == _MODE and value & ~_MODE_MASK == 0:
-        device.mode = value
-    elif setting == _BITS_PER_WORD and value <= _MAX_BITS_PER_WORD:
-        device.bits_per_word = value or _DEFAULT_BITS_PER_WORD
-    elif setting == _SPEED_HZ and value > 0:
-        device.speed_hz = value
-    else:
-        return errno.EINVAL
-    return 0
-
-
-def _socket_path(directory: Path, device: str) -> str:
-    match = _DEVICE_NAME.fullmatch(device)
-    if match is None:
-        raise EmulatedDeviceError(f"{device!r} is no SPI device; expected e.g. /dev/spidev0.0")
-    path = str(directory / match[1])
-    length = len(os.fsencode(path))
-    if length > _MAX_SOCKET_PATH_BYTES:
-        raise EmulatedDeviceError(
-            f"{path}: {length} bytes, a socket's path has at most {_MAX_SOCKET_PATH_BYTES}; "
-            "use a shorter directory"
-        )
-    return path
-
-
-def _check_private(directory: Path) -> None:
-    """Make the directory if need be, and refuse one that others may enter."""
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    status = directory.stat()
-    if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077:
-        raise EmulatedDeviceError(
-            f"{directory} must be yours alone: it belongs to user {status.st_uid} with mode "
-            f"{stat.S_IMODE(status.st_mode):o}; use a fresh directory of mode 700"
-        )
-
-
-def _listen(path: str) -> socket.socket:
-    """Listen on a path, in place of a socket that a killed server left behind."""
-    if Path(path).is_socket():
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as probe:
-            if probe.connect_ex(path) != errno.ECONNREFUSED:
-                raise EmulatedDeviceError(f"{path}: another server answers there")
-        Path(path).unlink()
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)
-    try:
-        listener.bind(path)
-        os.chmod(path, 0o660)  # what the shim shows as the node's mode
-        listener.listen(_MAX_CONNECTIONS)
-    except BaseException:
-        listener.close()
-        raise
-    return listener
