@@ -250,7 +250,9 @@ class SpidevServer:
 
     def _finish_work(self, device: Device) -> None:
         """Have the board make its next reply, unless it has."""
-        if device.is_at_work and self._prepare is not None:
+        if not device.is_at_work:
+            return
+        if self._prepare is not None:
             device.reply = self._prepare(device.name)
         device.is_at_work = False
         device.ready_s = time.monotonic()

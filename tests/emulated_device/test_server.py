@@ -177,6 +177,21 @@ def test_waiting_is_accurate_below_a_millisecond(server: SpidevServer) -> None:
     assert 0.0003 <= min(durations_s) < 0.0009  # the shortest: the machine may be busy
 
 
+def test_between_the_transfers_of_a_loop_it_sleeps(
+    server: SpidevServer, peer: socket.socket
+) -> None:
+    busy_s = 0.0
+    for _ in range(10):
+        peer.send(request(b"abc"))
+        server.poll(1)
+        started_s = time.process_time()
+        until_s = time.monotonic() + 0.01
+        while time.monotonic() < until_s:
+            server.poll(0.002)
+        busy_s += time.process_time() - started_s
+    assert busy_s < 0.05, "of 0.1 s"
+
+
 def test_only_a_private_directory_is_used(short_directory: Path) -> None:
     shared = short_directory / "shared"
     shared.mkdir()
