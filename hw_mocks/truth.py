@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daq.robot.description import Inertia, Joint, Link, Robot
+from daq.robot.geometry import pseudo_inertia
 from hw_mocks.errors import MockConfigError
 
 Matrix = npt.NDArray[np.float64]
@@ -128,15 +129,16 @@ def _change_link(link: Link, change: Matrix) -> Link:
     The mass and the second moment about any plane are quadratic forms of J; each changes by the
     factor uᵀ·exp(S)·u with a unit vector u, which is why the spread is that of all of them.
     """
-    root = np.linalg.cholesky(pseudo_inertia(link))
+    root = np.linalg.cholesky(np.array(pseudo_inertia(link)))
     eigenvalues, eigenvectors = np.linalg.eigh(change)
     factor = root @ eigenvectors * np.exp(eigenvalues / 2.0)
     moments = factor @ factor.T
-    second, trace = moments[:3, :3], float(np.trace(moments[:3, :3]))
+    second = moments[1:, 1:]
+    trace = float(np.trace(second))
     return msgspec.structs.replace(
         link,
-        mass_kg=float(moments[3, 3]),
-        first_moment_kg_m=tuple(moments[:3, 3].tolist()),
+        mass_kg=float(moments[0, 0]),
+        first_moment_kg_m=tuple(moments[0, 1:].tolist()),
         inertia_kg_m2=Inertia(
             xx=trace - float(second[0, 0]),
             yy=trace - float(second[1, 1]),
@@ -146,20 +148,6 @@ def _change_link(link: Link, change: Matrix) -> Link:
             yz=-float(second[1, 2]),
         ),
     )
-
-
-def pseudo_inertia(link: Link) -> Matrix:
-    """The 4×4 matrix of a body's mass moments ∫(x, 1)(x, 1)ᵀdm; positive definite for real bodies.
-
-    Args:
-        link: Inertial parameters about the joint frame's origin.
-    """
-    inertia = inertia_matrix(link)
-    moments = np.empty((4, 4))
-    moments[:3, :3] = 0.5 * np.trace(inertia) * np.eye(3) - inertia
-    moments[:3, 3] = moments[3, :3] = link.first_moment_kg_m
-    moments[3, 3] = link.mass_kg
-    return moments
 
 
 def inertia_matrix(link: Link) -> Matrix:

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daq.robot import Friction
+from daq.robot.geometry import pseudo_inertia
 from hw_mocks.arm_model import make_model
 from hw_mocks.errors import MockConfigError
-from hw_mocks.truth import draw_truth, pseudo_inertia
+from hw_mocks.truth import draw_truth
 
 SEEDS = st.integers(0, 2**63)
 
@@ -18,7 +19,7 @@ SEEDS = st.integers(0, 2**63)
 @given(seed=SEEDS, spread=st.floats(0.0, 1.0))
 def test_every_draw_is_a_robot_that_can_exist(arm, seed, spread):
     for joint in draw_truth(arm, seed=seed, spread=spread).joints:
-        moments = pseudo_inertia(joint.link)
+        moments = np.array(pseudo_inertia(joint.link))
         scale = np.sqrt(np.diag(moments))
         assert np.linalg.eigvalsh(moments / np.outer(scale, scale)).min() > 0.0
         assert joint.rotor_inertia_kg_m2 > 0.0
