@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, auto
 from functools import cached_property
 from operator import index
 from typing import cast
@@ -174,6 +174,16 @@ class Field:
         return f"the wire carries {kind}{low:.9g} to {high:.9g} {self.unit.si_symbol}".rstrip()
 
 
+class FaultCause(Enum):
+    """Events that firmwares report under codes of their own."""
+
+    ENCODER_1 = auto()
+    ENCODER_2 = auto()
+    TIMEOUT = auto()
+    TEMPERATURE = auto()
+    ROLLOVER = auto()
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """What an error code of a board means and what a person does about it."""
@@ -181,6 +191,8 @@ class Fault:
     code: int
     meaning: str
     remedy: str
+    cause: FaultCause | None = None
+    """None: nothing that a mock board would come to by itself."""
 
 
 class Direction(Enum):

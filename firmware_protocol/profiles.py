@@ -33,6 +33,7 @@ from firmware_protocol.fields import (
     WATT,
     Direction,
     Fault,
+    FaultCause,
     Field,
     Flag,
     FrameLayout,
@@ -114,6 +115,10 @@ class Profile:
         """The fault that a status word reports, None when it reports none."""
         code = status & ERROR_MASK
         return self.faults.get(code, _unknown_fault(code)) if code else None
+
+    def code_of(self, cause: FaultCause) -> int | None:
+        """The code under which this firmware reports an event, None if it does not."""
+        return next((fault.code for fault in self.faults.values() if fault.cause is cause), None)
 
 
 def _unknown_fault(code: int) -> Fault:
@@ -322,19 +327,31 @@ def _faults(
     clear: str, encoder_meaning: str, encoder_remedy: str, *others: Fault
 ) -> Mapping[int, Fault]:
     common = [
-        Fault(1, f"encoder 1: {encoder_meaning}", f"Motor 1: {encoder_remedy} {clear}"),
+        Fault(
+            1,
+            f"encoder 1: {encoder_meaning}",
+            f"Motor 1: {encoder_remedy} {clear}",
+            FaultCause.ENCODER_1,
+        ),
         Fault(
             2,
             "command timeout",
             "The board had no valid command for the time set in the frame: check the host's load "
             f"and cabling, or send a longer timeout; {clear}",
+            FaultCause.TIMEOUT,
         ),
         Fault(
             5,
             "position rollover",
             f"The position left its range with EPRE set: re-home or clear EPRE; {clear}",
+            FaultCause.ROLLOVER,
         ),
-        Fault(6, f"encoder 2: {encoder_meaning}", f"Motor 2: {encoder_remedy} {clear}"),
+        Fault(
+            6,
+            f"encoder 2: {encoder_meaning}",
+            f"Motor 2: {encoder_remedy} {clear}",
+            FaultCause.ENCODER_2,
+        ),
     ]
     return MappingProxyType({fault.code: fault for fault in [*common, *others]})
 
@@ -392,6 +409,7 @@ ARM = Profile(
             3,
             "critical temperature",
             f"A winding is too hot: let it cool and lower the current; {_DROP_ES}",
+            FaultCause.TEMPERATURE,
         ),
         Fault(7, "gate-driver fault", f"{_GATE_DRIVER_REMEDY} {_DROP_ES}"),
     ),

@@ -8,6 +8,7 @@ same board. Time is counted in physics steps, by `tick`.
 from __future__ import annotations
 
 import math
+from itertools import takewhile
 from operator import itemgetter
 from typing import Any, NamedTuple, cast
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from firmware_protocol.codec import FrameCodec, command_codec, reply_codec
 from firmware_protocol.errors import ProtocolError
-from firmware_protocol.fields import Field, Framing
+from firmware_protocol.fields import FaultCause, Field, Framing
 from firmware_protocol.frame_finder import FrameFinder
 from firmware_protocol.profiles import (
     MODE_FLAGS,
@@ -36,10 +37,6 @@ _SYSTEM_ENABLED = _STATUS["SE"]
 _MOTOR_STATUS = tuple(
     (_STATUS[f"M{n}E"], _STATUS[f"M{n}R"], _STATUS[f"IDX{n}D"], _STATUS[f"IDX{n}T"]) for n in (1, 2)
 )
-ERROR_ENCODER = (1, 6)
-ERROR_TIMEOUT = 2
-ERROR_TEMPERATURE = 3
-ERROR_ROLLOVER = 5
 _SUPPLY_RESISTANCE_OHM = 0.05
 _NS_PER_MS = 1_000_000
 _MEASURED = (*MEASUREMENTS, "bus_voltage_v", "status", "timestamp_ms", "index")
@@ -98,6 +95,8 @@ class MockBoard:
             *(asked.index(name) if name in asked else -1 for name in SETPOINT)
         )
         self._in_table_order = itemgetter(*map(_place_among_measured, profile.reply.fields))
+        before_index = takewhile(lambda field: field.name != "index", profile.reply.fields)
+        self._index_at = sum(field.count for field in before_index)
         self._mode_bits = list(zip(outputs, _MOTOR_MODE, strict=True))
         self._status_bits = list(zip(outputs, _MOTOR_STATUS, strict=True))
         self._version_bits = (profile.reply.protocol_version or 0) << VERSION_SHIFT
@@ -147,18 +146,25 @@ class MockBoard:
         self._now_ns = now_ns
         first, second = self.outputs
         if first.has_failed_alignment or second.has_failed_alignment:
-            self.latch(ERROR_ENCODER[0 if first.has_failed_alignment else 1])
+            is_first = first.has_failed_alignment
+            self._report(FaultCause.ENCODER_1 if is_first else FaultCause.ENCODER_2)
         if first.encoder.has_rolled_over or second.encoder.has_rolled_over:
             first.encoder.has_rolled_over = second.encoder.has_rolled_over = False
             if self._mode & _ENABLE_ROLLOVER_ERROR:
-                self.latch(ERROR_ROLLOVER)
+                self._report(FaultCause.ROLLOVER)
         if now_ns >= self._deadline_ns:
-            self.latch(ERROR_TIMEOUT)
+            self._report(FaultCause.TIMEOUT)
         if now_ns % _NS_PER_MS < self._step_ns:
             for output in self.outputs:
                 output.heat(1e-3)
-                if output.is_too_hot and ERROR_TEMPERATURE in self.profile.faults:
-                    self.latch(ERROR_TEMPERATURE)
+                if output.is_too_hot:
+                    self._report(FaultCause.TEMPERATURE)
+
+    def _report(self, cause: FaultCause) -> None:
+        """Latch the error by which this firmware reports an event, if it does."""
+        code = self.profile.code_of(cause)
+        if code is not None:
+            self.latch(code)
 
     def latch(self, error: int) -> None:
         """Latch an error: the motors are made safe until it is cleared."""
@@ -300,8 +306,9 @@ class MockBoard:
         moment = (self._now_ns, status, self._mode, codec)
         if moment == self._measured_at:
             if not self._measured_raws:
-                *self._measured_raws, _ = codec.decode_raw(self._measured)
-            return codec.encode_raw([*self._measured_raws, index])
+                self._measured_raws = list(codec.decode_raw(self._measured))
+            self._measured_raws[self._index_at] = index
+            return codec.encode_raw(self._measured_raws)
         self._measured_at, self._measured_raws = moment, []
         self._measured = self._measure(codec, status, index)
         return self._measured

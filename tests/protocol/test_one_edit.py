@@ -18,7 +18,16 @@ from strategies import frame_values, raw_frames
 from firmware_protocol.c_header import c_header
 from firmware_protocol.codec import command_codec, reply_codec
 from firmware_protocol.document import markdown_section, text_table
-from firmware_protocol.fields import I16, NEWTON_METRE, U8, U16, Field, Framing
+from firmware_protocol.fields import (
+    I16,
+    NEWTON_METRE,
+    U8,
+    U16,
+    Fault,
+    FaultCause,
+    Field,
+    Framing,
+)
 from firmware_protocol.fingerprint import fingerprint
 from firmware_protocol.profiles import ARM, Profile
 from hw_mocks.board import MockBoard
@@ -156,6 +165,25 @@ def test_a_mock_board_follows() -> None:
     assert reply.index == 41
     assert reply.status & 0x8000
     assert reply.marker == 0  # the mock knows no source for it
+
+
+def test_a_mock_board_echoes_the_index_wherever_it_stands() -> None:
+    board = board_of(VARIANT)
+    for index in range(1, 6):  # faster than it measures
+        board.transfer(COMMAND.encode(COMMAND.make(index=index)))
+        assert board.ready_reply is not None
+        reply = REPLY.decode(board.ready_reply)
+        assert (reply.index, reply.marker) == (index, 0)
+
+
+def test_a_mock_board_reports_events_under_the_tables_codes() -> None:
+    others = [fault for fault in ARM.faults.values() if fault.cause is not FaultCause.TIMEOUT]
+    faults = [*others, Fault(9, "no command", "send one", FaultCause.TIMEOUT)]
+    board = board_of(replace(ARM, faults={fault.code: fault for fault in faults}))
+    codec = command_codec(ARM)
+    board.transfer(codec.encode(codec.make(mode=0x80, timeout_ms=1)))
+    board.tick(2_000_000)
+    assert board.error == 9
 
 
 def test_a_mock_board_follows_on_rs485() -> None:
