@@ -119,13 +119,15 @@ class FaultScript:
         is_from_first_exchange: bool = False,
     ) -> None:
         self.events: list[FaultEvent] = []
-        self.generator = np.random.default_rng(seed)
+        self._seed = seed
+        self._generators: dict[int, np.random.Generator] = {}
         self._random = [fault for fault in faults if fault.at_s is None]
         self._timed = [fault for fault in faults if fault.at_s is not None]
         self._started: set[tuple[int, int]] = set()
         self._apart = apart
         self._free_from: dict[int, int] = {}
         self._exchanges: dict[int, int] = {}
+        self._drawn: dict[int, Fault | None] = {}
         self._origin_ns = None if is_from_first_exchange else 0
 
     def strike(self, board: int, now_ns: int) -> Fault | None:
@@ -134,16 +136,31 @@ class FaultScript:
             self._origin_ns = now_ns
         exchange = self._exchanges.get(board, -1) + 1
         self._exchanges[board] = exchange
+        drawn = self._drawn.pop(board) if board in self._drawn else self._draw(board, exchange)
         for number, fault in enumerate(self._timed):
             if fault.kind not in _LASTING and self._is_due(number, fault, board, now_ns):
                 return fault
-        if exchange < self._free_from.get(board, 0):
-            return None
-        for fault in self._random:
-            if fault.board in (None, board) and self.generator.random() < fault.rate:
-                self._free_from[board] = exchange + 1 + self._apart
-                return fault
-        return None
+        return drawn
+
+    def spares_next(self, board: int, now_ns: int, until_ns: int) -> bool:
+        """Whether the next exchange of a board will be free of faults if it begins in this time.
+
+        Random faults are decided here and now; `strike` keeps to it.
+        """
+        if self._origin_ns is None or any(
+            self._may_hold(number, fault, board, now_ns, until_ns)
+            for number, fault in enumerate(self._timed)
+        ):
+            return False
+        if board not in self._drawn:
+            self._drawn[board] = self._draw(board, self._exchanges.get(board, -1) + 1)
+        return self._drawn[board] is None
+
+    def generator_of(self, board: int) -> np.random.Generator:
+        """The source of all that is random on a board, whatever the others do meanwhile."""
+        if board not in self._generators:
+            self._generators[board] = np.random.default_rng([self._seed, board])
+        return self._generators[board]
 
     def lasting(self, board: int, now_ns: int) -> list[Fault]:
         """The lasting faults that hold a board now.
@@ -172,6 +189,24 @@ class FaultScript:
     def is_empty(self) -> bool:
         """Whether nothing will ever happen."""
         return not self._random and not self._timed
+
+    def _draw(self, board: int, exchange: int) -> Fault | None:
+        if exchange < self._free_from.get(board, 0):
+            return None
+        generator = self.generator_of(board)
+        for fault in self._random:
+            if fault.board in (None, board) and generator.random() < fault.rate:
+                self._free_from[board] = exchange + 1 + self._apart
+                return fault
+        return None
+
+    def _may_hold(self, number: int, fault: Fault, board: int, now_ns: int, until_ns: int) -> bool:
+        """Whether a timed fault holds a board now or may strike it until then."""
+        if fault.board not in (None, board) or fault.at_s is None:
+            return False
+        if (number, board) in self._started:
+            return self._is_on(fault.at_s, fault.for_s, now_ns)
+        return self._elapsed_ns(until_ns) >= fault.at_s * 1e9
 
     def _elapsed_ns(self, now_ns: int) -> int:
         return 0 if self._origin_ns is None else now_ns - self._origin_ns

@@ -60,9 +60,10 @@ class FaultyWire:
 
     def _struck(self, fault: Fault, sent: bytes, now_ns: int) -> bytes:
         board, detail = self.board, ""
+        generator = self._script.generator_of(self.number)
         if fault.kind is FaultKind.FLIP:
-            bit = int(self._script.generator.integers(8 * len(sent)))
-            direction = fault.direction or str(self._script.generator.choice(["command", "reply"]))
+            bit = int(generator.integers(8 * len(sent)))
+            direction = fault.direction or str(generator.choice(["command", "reply"]))
             detail = f"{direction} bit {bit}"
             if direction == "command":
                 received = self._window(flip_bit(sent, bit))
@@ -75,7 +76,7 @@ class FaultyWire:
             received = (self._last_reply or fresh)[: len(sent)].ljust(len(sent), b"\x00")
         elif fault.kind is FaultKind.TRUNCATE:
             # The boards' SPI works in 16-bit words.
-            words = int(self._script.generator.integers(1, max(2, len(sent) // 2)))
+            words = int(generator.integers(1, max(2, len(sent) // 2)))
             detail = f"{2 * words} of {len(sent)} bytes"
             received = board.transfer(sent[: 2 * words])
         elif fault.kind is FaultKind.DELAY:

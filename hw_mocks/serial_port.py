@@ -78,7 +78,7 @@ class SerialPort:
             self._send(reply)
 
     def _answer_struck(self, fault: Fault, data: bytes) -> None:
-        generator, detail = self._script.generator, ""
+        generator, detail = self._script.generator_of(self._number), ""
         if fault.kind is FaultKind.FLIP:
             direction = fault.direction or str(generator.choice(["command", "reply"]))
             detail = direction

@@ -13,6 +13,10 @@ from hw_mocks.realtime import RealTime
 
 _SPI_MODE_BITS = 0b11
 _CLOCK_MAX_HZ = 20_000_000
+# How long a reply stays open before it is asked again whether a fault is due, and how long before
+# the end of that: far longer than a step, should this process lose the processor.
+_SPARED_NS = 100_000_000
+_RENEWED_NS = 50_000_000
 
 
 class SpiBoards:
@@ -33,6 +37,7 @@ class SpiBoards:
                 zip(robot.robot.boards, robot.boards, strict=True)
             )
         }
+        self._spared_until_ns = dict.fromkeys(self._wires, 0)
         self._server = SpidevServer(
             directory,
             list(self._wires),
@@ -56,19 +61,27 @@ class SpiBoards:
             self._show_and_hide()
 
     def _prepare(self, device: str) -> bytes | None:
-        """Let the board act on what it got; its next reply, unless a fault might change it."""
-        board = self._wires[device].board
-        self._robot.advance_to(board.line_ns)
-        board.settle()
-        return board.ready_reply if self._script.is_empty else None
+        """Let the board act on what it got; its next reply, unless a fault may change it."""
+        wire = self._wires[device]
+        self._robot.advance_to(wire.board.line_ns)
+        wire.board.settle()
+        if not self._script.is_empty:
+            now_ns = self._real_time.now_ns
+            if not self._script.spares_next(wire.number, now_ns, now_ns + _SPARED_NS):
+                self._spared_until_ns[device] = now_ns
+                return None
+            self._spared_until_ns[device] = now_ns + _SPARED_NS
+        return wire.board.ready_reply
 
     def _show_and_hide(self) -> None:
         now_ns = self._real_time.now_ns
         for device, wire in self._wires.items():
             if FaultKind.VANISH in hold_board(wire.board, self._script, wire.number, now_ns):
                 self._server.remove(device)
-            else:
-                self._server.restore(device)
+                continue
+            self._server.restore(device)
+            if self._spared_until_ns[device] < now_ns + _RENEWED_NS:
+                self._server.prepare_again(device)
 
     def _answer(self, transfer: SpiTransfer) -> bytes | int:
         wire = self._wires[transfer.device]

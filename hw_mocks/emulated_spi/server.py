@@ -192,6 +192,12 @@ class SpidevServer:
         self._listening[listener.fileno()] = back
         self._epoll.register(listener, select.EPOLLIN)
 
+    def prepare_again(self, device: str) -> None:
+        """Have the prepared reply made anew at the next `poll`: what it may be has changed."""
+        found = self._find(device)
+        self._withdraw(found)
+        found.is_at_work = True
+
     def close(self) -> None:
         """Remove every device and free the sockets; may be called twice."""
         for name in self._devices:
