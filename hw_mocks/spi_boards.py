@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +12,6 @@ from hw_mocks.faulty_wire import FaultyWire, hold_board
 from hw_mocks.mock_robot import MockRobot
 from hw_mocks.realtime import RealTime
 
-_SPI_MODE_BITS = 0b11
 _CLOCK_MAX_HZ = 20_000_000
 # How long a reply stays open before it is asked again whether a fault is due, and how long before
 # the end of that: far longer than a step, should this process lose the processor.
@@ -87,12 +87,15 @@ class SpiBoards:
         wire = self._wires[transfer.device]
         now_ns = self._real_time.simulated_ns(transfer.started_ns)
         is_understood = (
-            transfer.mode & _SPI_MODE_BITS == 0
+            transfer.mode == 0
             and transfer.bits_per_word == 8
             and 0 < transfer.speed_hz <= _CLOCK_MAX_HZ
         )
         if is_understood:
-            return wire.shift(transfer.tx, now_ns)
+            received = wire.shift(transfer.tx, now_ns)
+            if received == errno.ENODEV:
+                self._server.remove(transfer.device)  # before the program can look for it
+            return received
         # Sampled on the wrong edge or too fast: both ends see every bit one place late.
         received = wire.transfer(_late_by_one_bit(transfer.tx), now_ns)
         return received if isinstance(received, int) else _late_by_one_bit(received)

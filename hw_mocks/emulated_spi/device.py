@@ -21,7 +21,7 @@ CONNECTIONS_MAX: Final = 256
 _MODE_MASK: Final = (1 << 17) - 1  # SPI_MODE_USER_MASK
 _MAX_BITS_PER_WORD: Final = 32
 _MAX_SOCKET_PATH_BYTES: Final = 107
-_NAME: Final = re.compile(r"/dev/(spidev(?:0|[1-9]\d{0,2})\.(?:0|[1-9]\d{0,2}))")
+_NAME: Final = re.compile(r"/dev/(spidev(?:0|[1-9]\d{0,4})\.(?:0|[1-9]\d{0,4}))")
 
 
 class Setting(IntEnum):

@@ -63,6 +63,10 @@ class DmaBuffer:
     Args:
         path: Where programs find it; what is there already is replaced.
 
+    Attributes:
+        is_spoilt: A program seems to have died while it had the buffer. Should it only have slept,
+            it will go on writing: nothing more may be offered.
+
     Raises:
         CompilerMissingError: No C compiler is on the PATH.
         LibraryBuildError: The compiler failed.
@@ -74,12 +78,13 @@ class DmaBuffer:
         path.unlink(missing_ok=True)  # a dead server's; programs may still have it mapped
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o660)
         try:
-            os.ftruncate(descriptor, _FILE_BYTES)
+            os.posix_fallocate(descriptor, 0, _FILE_BYTES)  # a hole in a full disk: SIGBUS later
             self._memory = mmap.mmap(descriptor, _FILE_BYTES)
         finally:
             os.close(descriptor)
         _HEAD.pack_into(self._memory, 0, _VERSION, 0, 0, 0)
         self._address = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
+        self.is_spoilt = False
         self._size = 0
         self._offers = 0
         self._is_offered = False
@@ -122,9 +127,7 @@ class DmaBuffer:
         """What a program left, if one has used the offer; then the buffer is ours."""
         if not self._is_offered or self._turn() != self._turn_in(_Phase.BUSY):
             return None
-        self._is_offered = False
-        started_ns, speed_hz = _WINDOW.unpack_from(self._memory, _WINDOW_AT)
-        return Window(self._memory[_COMMAND_AT : _COMMAND_AT + self._size], speed_hz, started_ns)
+        return self._window()
 
     def retract(self) -> Window | None:
         """Make the buffer ours; what a program left, if one was quicker. Others wait a moment."""
@@ -132,18 +135,25 @@ class DmaBuffer:
             return None
         deadline_s = time.monotonic() + _PATIENCE_S
         while True:
-            if window := self.take():
-                return window
-            turn = self._turn()
-            if turn == self._turn_in(_Phase.RUNNING) and time.monotonic() < deadline_s:
+            turn = self._turn()  # one look per round: it may change between any two
+            if turn == self._turn_in(_Phase.BUSY):
+                return self._window()
+            is_running = turn == self._turn_in(_Phase.RUNNING)
+            if is_running and time.monotonic() < deadline_s:
                 os.sched_yield()
             elif self._move(turn, _Phase.BUSY):
                 self._is_offered = False
+                self.is_spoilt |= is_running
                 return None
 
     def refuse(self) -> None:
         """Send programs to the socket. The buffer must be ours."""
         self._set(_Phase.CLOSED)
+
+    def _window(self) -> Window:
+        self._is_offered = False
+        started_ns, speed_hz = _WINDOW.unpack_from(self._memory, _WINDOW_AT)
+        return Window(self._memory[_COMMAND_AT : _COMMAND_AT + self._size], speed_hz, started_ns)
 
     def _turn_in(self, phase: _Phase) -> int:
         return self._offers << 2 | phase

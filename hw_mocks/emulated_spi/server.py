@@ -267,12 +267,13 @@ class SpidevServer:
         """Show programs the prepared reply, if the device is set to what boards understand."""
         if device.buffer is None or device.is_at_work:
             return
-        if device.reply is None or not device.is_plain or device.listener is None:
+        is_visible = device.listener is not None and device.is_plain and not device.buffer.is_spoilt
+        if device.reply is not None and is_visible:
+            device.buffer.offer(
+                device.reply, device_speed_hz=device.speed_hz, speed_max_hz=self._speed_max_hz
+            )
+        else:
             device.buffer.refuse()
-            return
-        device.buffer.offer(
-            device.reply, device_speed_hz=device.speed_hz, speed_max_hz=self._speed_max_hz
-        )
 
     def _accept(self, device: Device) -> None:
         if device.listener is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import mmap
 import socket
 import struct
@@ -126,6 +127,7 @@ def test_a_program_that_died_holding_the_buffer_is_not_waited_for_long(
     started_s = time.monotonic()
     assert buffer.retract() is None
     assert 0.01 <= time.monotonic() - started_s < 1.0
+    assert buffer.is_spoilt  # it may still write, whenever it wakes up
     # Had it only slept, its next move would find that the turn has gone on.
     buffer.offer(b"later", **SPEEDS)
     assert program.turn != held
@@ -204,3 +206,22 @@ def test_sockets_are_served_also_when_every_round_brings_a_window(short_director
             peer.send(b"plain")
             assert server.poll(0) == 2
         assert seen == [b"frame", b"plain"] * 3
+
+
+@pytest.mark.parametrize("looks_before", range(4))
+def test_a_window_that_ends_at_the_last_moment_is_not_lost(
+    buffer: DmaBuffer, program: Program, monkeypatch: pytest.MonkeyPatch, looks_before: int
+) -> None:
+    """Whatever the moment at which the program ends its window: between any two looks."""
+    look, looks = DmaBuffer._turn, itertools.count()
+
+    def look_and_finish(self: DmaBuffer) -> int:
+        turn = look(self)
+        if next(looks) == looks_before:
+            program.leave(b"frame")
+        return turn
+
+    buffer.offer(b"reply", **SPEEDS)
+    program.start()
+    monkeypatch.setattr(DmaBuffer, "_turn", look_and_finish)
+    assert buffer.retract() == Window(b"frame", 7, 5)

@@ -40,6 +40,27 @@ def test_python_finds_the_nodes(board: Any) -> None:
     )
 
 
+def test_every_path_to_a_node_leads_to_the_emulated_one(board: Any) -> None:
+    """A real device must not be reached because a program writes its path in another way."""
+    board.run_python(
+        """
+        os.chdir("/usr")
+        for directory in ("/dev//", "/dev/./", "../dev/", "/usr/../dev/"):
+            path = directory + "spidev0.0"
+            assert stat.S_ISCHR(os.stat(path).st_mode)
+            os.close(os.open(path, os.O_RDWR))
+        for missing in ("/dev/spidev32766.0", "/dev//spidev9.9"):
+            assert error_of(os.open, missing, os.O_RDWR) == errno.ENOENT
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.fopen.restype = libc.fopen64.restype = ctypes.c_void_p
+        for function in (libc.fopen, libc.fopen64):
+            assert function(b"/dev/spidev0.0", b"r+") is None
+            assert ctypes.get_errno() == errno.EOPNOTSUPP
+        assert libc.fopen(b"/dev/null", b"r")
+        """
+    )
+
+
 def test_every_way_to_ask_gives_the_same_character_device(board: Any) -> None:
     board.run_python(
         """

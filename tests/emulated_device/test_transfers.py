@@ -215,6 +215,76 @@ def test_a_signal_does_not_break_a_transfer(board: Any) -> None:
     )
 
 
+def test_a_thread_in_a_hurry_leaves_the_others_their_share(board: Any) -> None:
+    board.run_python(
+        """
+        spi, other = open_spi(0), open_spi(1)
+        is_over, hurried = False, 0
+        def hurry():
+            global hurried
+            while not is_over:
+                spi.xfer2([1, 2])
+                hurried += 1
+        thread = threading.Thread(target=hurry)
+        thread.start()
+        for _ in range(300):
+            other.xfer2([1, 2])
+        is_over = True
+        thread.join()
+        assert hurried < 20 * 300, hurried
+        """
+    )
+
+
+HANDLER_PROGRAM = r"""
+#include <assert.h>
+#include <fcntl.h>
+#include <linux/spi/spidev.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/ioctl.h>
+#include <sys/time.h>
+
+static int fd;
+static volatile int handled;
+
+static void transfer(uint8_t size)
+{
+    uint8_t data[12] = {1, 2, 3};
+    struct spi_ioc_transfer part = {.tx_buf = (uintptr_t)data, .rx_buf = (uintptr_t)data,
+                                    .len = size, .speed_hz = 1000000};
+    assert(ioctl(fd, SPI_IOC_MESSAGE(1), &part) == size);
+}
+
+static void switch_off(int number)
+{
+    const struct itimerval never = {{0, 0}, {0, 0}};
+    (void)number;
+    transfer(handled % 2 ? 3 : 12);
+    if (++handled == 200)
+        setitimer(ITIMER_REAL, &never, 0);
+}
+
+int main(void)
+{
+    const struct itimerval often = {{0, 2000}, {0, 2000}};
+    fd = open("/dev/spidev0.0", O_RDWR);
+    signal(SIGALRM, switch_off);
+    setitimer(ITIMER_REAL, &often, 0);
+    while (handled < 200) {
+        transfer(12);
+        transfer(3);
+    }
+    return 0;
+}
+"""
+
+
+def test_a_signal_handler_may_do_a_transfer(board: Any, compile_c: Callable[..., Path]) -> None:
+    """Many programs switch their motors off in one; it must not wait for what it interrupted."""
+    board.run(compile_c(HANDLER_PROGRAM, "-O2"))
+
+
 C_PROGRAM = r"""
 #include <assert.h>
 #include <errno.h>

@@ -10,7 +10,7 @@
  * that has its next reply ready offers it in a file beside the socket ("spidev0.0.dma"), which
  * dma_buffer.h describes: then a transfer of that length needs no packet.
  *
- * While the variable is set no /dev/spidev<bus>.<cs> reaches the kernel, even if it exists: a run
+ * While the variable is set no /dev/spidev<bus>.<cs> is opened in the kernel, even if it exists: a run
  * on the mock must not move a real motor because an emulated device was removed or misnamed.
  *
  * Not emulated: the time a transfer takes (clock, delay_usecs), cs_change on the last transfer of a
@@ -33,9 +33,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -64,7 +66,7 @@ int __fxstatat(int, int, const char *, struct stat *, int);
 int __fxstatat64(int, int, const char *, struct stat64 *, int);
 
 #define FOR_EACH_WRAPPED(X) \
-    X(open) X(open64) X(openat) X(openat64) X(__open_2) X(__open64_2) X(__openat_2) \
+    X(fopen) X(fopen64) X(open) X(open64) X(openat) X(openat64) X(__open_2) X(__open64_2) X(__openat_2) \
     X(__openat64_2) X(ioctl) X(fcntl) X(fcntl64) X(read) X(__read_chk) X(write) X(dup) X(dup2) \
     X(dup3) X(stat) X(stat64) X(lstat) X(lstat64) X(fstat) X(fstat64) X(fstatat) X(fstatat64) \
     X(__xstat) X(__xstat64) X(__lxstat) X(__lxstat64) X(__fxstat) X(__fxstat64) X(__fxstatat) \
@@ -87,8 +89,17 @@ void initialise(void);
 
 extern char directory[]; /* of the sockets; empty: do nothing at all */
 
-/* One lock for everything that threads share here: the server answers one at a time anyway. */
-extern pthread_mutex_t lock;
+/*
+ * One lock for everything that threads share here: the server answers one at a time anyway. Signals
+ * and cancellation wait meanwhile: a handler may well do a transfer itself (and switch motors off),
+ * and a thread must not end with the lock. Who waits goes before who comes back.
+ */
+struct hold {
+    sigset_t signals;
+    int cancellation;
+};
+struct hold hold(void);
+void release(struct hold held);
 
 /* What we know of a descriptor that is one of our devices. */
 struct node {

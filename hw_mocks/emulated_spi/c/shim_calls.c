@@ -60,10 +60,24 @@ DEFINE_OPEN_2(__open64_2)
 DEFINE_OPENAT_2(__openat_2)
 DEFINE_OPENAT_2(__openat64_2)
 
+/* A stream would read and write behind our back, so there is none. */
+#define DEFINE_FOPEN(name) \
+    FILE *name(const char *path, const char *mode) \
+    { \
+        struct target target; \
+        if (!find_target(AT_FDCWD, path, &target)) \
+            return REAL(name)(path, mode); \
+        errno = EOPNOTSUPP; \
+        return NULL; \
+    }
+DEFINE_FOPEN(fopen)
+DEFINE_FOPEN(fopen64)
+
 int ioctl(int fd, unsigned long number, ...)
 {
     va_list arguments;
     const struct node *node;
+    struct hold held;
     void *argument;
     int result;
     va_start(arguments, number);
@@ -75,9 +89,9 @@ int ioctl(int fd, unsigned long number, ...)
         return 0; /* spidev ignores it; our socket must keep blocking */
     if (_IOC_TYPE(number) != SPI_IOC_MAGIC)
         return REAL(ioctl)(fd, number, argument);
-    pthread_mutex_lock(&lock);
+    held = hold();
     result = spidev_ioctl(fd, node, number, argument);
-    pthread_mutex_unlock(&lock);
+    release(held);
     return result;
 }
 

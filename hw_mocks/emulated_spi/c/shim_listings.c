@@ -22,14 +22,15 @@ static struct listing *find_listing(const DIR *stream)
 static DIR *opened(DIR *stream)
 {
     struct listing *listing;
+    struct hold held;
     int saved_errno = errno;
     if (stream != NULL && directory[0] != '\0' && is_dev_directory(dirfd(stream))) {
-        pthread_mutex_lock(&lock);
+        held = hold();
         if ((listing = find_listing(NULL)) != NULL) {
             *listing = (struct listing){.dev = stream, .sockets = REAL(opendir)(directory)};
             __atomic_add_fetch(&listings_in_use, 1, __ATOMIC_RELEASE);
         }
-        pthread_mutex_unlock(&lock);
+        release(held);
     }
     errno = saved_errno;
     return stream;
@@ -66,13 +67,14 @@ static struct dirent *next_entry(const struct listing *listing, struct dirent *(
     { \
         const struct listing *listing; \
         struct type *entry; \
+        struct hold held; \
         if (__atomic_load_n(&listings_in_use, __ATOMIC_ACQUIRE) == 0) \
             return REAL(name)(stream); \
-        pthread_mutex_lock(&lock); \
+        held = hold(); \
         listing = find_listing(stream); \
         entry = listing != NULL ? (void *)next_entry(listing, (void *)&REAL(name)) \
                                 : REAL(name)(stream); \
-        pthread_mutex_unlock(&lock); \
+        release(held); \
         return entry; \
     }
 DEFINE_READDIR(readdir, dirent)
@@ -81,11 +83,12 @@ DEFINE_READDIR(readdir64, dirent64)
 void rewinddir(DIR *stream)
 {
     struct listing *listing;
+    struct hold held;
     if (__atomic_load_n(&listings_in_use, __ATOMIC_ACQUIRE) != 0) {
-        pthread_mutex_lock(&lock);
+        held = hold();
         if ((listing = find_listing(stream)) != NULL && listing->sockets != NULL)
             REAL(rewinddir)(listing->sockets);
-        pthread_mutex_unlock(&lock);
+        release(held);
     }
     REAL(rewinddir)(stream);
 }
@@ -93,15 +96,16 @@ void rewinddir(DIR *stream)
 int closedir(DIR *stream)
 {
     struct listing *listing;
+    struct hold held;
     if (__atomic_load_n(&listings_in_use, __ATOMIC_ACQUIRE) != 0) {
-        pthread_mutex_lock(&lock);
+        held = hold();
         if ((listing = find_listing(stream)) != NULL) {
             if (listing->sockets != NULL)
                 REAL(closedir)(listing->sockets);
             *listing = (struct listing){NULL, NULL};
             __atomic_sub_fetch(&listings_in_use, 1, __ATOMIC_RELEASE);
         }
-        pthread_mutex_unlock(&lock);
+        release(held);
     }
     return REAL(closedir)(stream);
 }

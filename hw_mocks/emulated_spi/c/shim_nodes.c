@@ -2,7 +2,7 @@
 #include "shim.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -24,7 +24,9 @@ FOR_EACH_WRAPPED(DEFINE)
 static bool initialised;
 static struct stat dev_directory;
 char directory[sizeof(((struct sockaddr_un *)0)->sun_path)];
-pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t turnstile = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct hold held_by_fork;
 
 /*
  * By descriptor. An entry holds only as long as the descriptor still is that very socket, which is
@@ -48,19 +50,23 @@ int plain_stat(int dirfd, const char *path, struct stat *st, int flags)
     return (int)syscall(SYS_newfstatat, dirfd, path, st, flags);
 }
 
-bool is_dev_directory(int dirfd)
+/* Whether a path, or the descriptor itself for an empty one, is /dev. */
+static bool is_dev(int dirfd, const char *path)
 {
     struct stat st;
-    if (plain_stat(dirfd, "", &st, AT_EMPTY_PATH) != 0)
-        return false;
-    return st.st_dev == dev_directory.st_dev && st.st_ino == dev_directory.st_ino;
+    int saved_errno = errno;
+    bool is_there = plain_stat(dirfd, path, &st, AT_EMPTY_PATH) == 0;
+    errno = saved_errno;
+    return is_there && st.st_dev == dev_directory.st_dev && st.st_ino == dev_directory.st_ino;
 }
 
-/* Reads one to three digits; returns what follows them, or NULL. */
+bool is_dev_directory(int dirfd) { return is_dev(dirfd, ""); }
+
+/* Reads one to five digits; returns what follows them, or NULL. */
 static const char *parse_number(const char *text, unsigned *number)
 {
     const char *start = text;
-    for (*number = 0; *text >= '0' && *text <= '9' && text - start < 3; text++)
+    for (*number = 0; *text >= '0' && *text <= '9' && text - start < 5; text++)
         *number = *number * 10 + (unsigned)(*text - '0');
     return text > start ? text : NULL;
 }
@@ -78,24 +84,48 @@ bool parse_name(const char *name, dev_t *rdev)
 
 bool find_target(int dirfd, const char *path, struct target *target)
 {
-    const char *name = path;
-    int saved_errno = errno, length;
+    const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
+    char parent[PATH_MAX] = "";
+    int length;
     if (!initialised)
         initialise();
-    if (directory[0] == '\0')
+    if (directory[0] == '\0' || !parse_name(name, &target->rdev)
+        || (size_t)(name - path) >= sizeof parent)
         return false;
-    if (strncmp(path, "/dev/", 5) == 0)
-        name = path + 5;
-    if (!parse_name(name, &target->rdev))
+    memcpy(parent, path, (size_t)(name - path)); /* /dev/, but also /dev/./ or ../dev/ */
+    if (!is_dev(dirfd, parent))
         return false;
-    if (name == path && !is_dev_directory(dirfd)) {
-        errno = saved_errno;
-        return false;
-    }
     target->address.sun_family = AF_UNIX;
     length = snprintf(target->address.sun_path, sizeof target->address.sun_path, "%s/%s",
                       directory, name);
     return length < (int)sizeof target->address.sun_path;
+}
+
+/* ---- The lock ---- */
+
+struct hold hold(void)
+{
+    struct hold held;
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &held.signals);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &held.cancellation);
+    pthread_mutex_lock(&turnstile);
+    pthread_mutex_lock(&lock);
+    pthread_mutex_unlock(&turnstile);
+    return held;
+}
+
+static void let_through(struct hold held)
+{
+    pthread_setcancelstate(held.cancellation, NULL);
+    pthread_sigmask(SIG_SETMASK, &held.signals, NULL);
+}
+
+void release(struct hold held)
+{
+    pthread_mutex_unlock(&lock);
+    let_through(held);
 }
 
 /* ---- Descriptors ---- */
@@ -106,12 +136,13 @@ static struct dma_buffer *map_buffer(const char *socket_path)
     char path[sizeof directory + sizeof ".dma"];
     struct dma_buffer *buffer = NULL;
     struct stat file;
+    struct hold held;
     int fd;
     snprintf(path, sizeof path, "%s.dma", socket_path);
     fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0);
     if (fd < 0)
         return NULL;
-    pthread_mutex_lock(&lock);
+    held = hold();
     if (plain_stat(fd, "", &file, AT_EMPTY_PATH) == 0 && S_ISREG(file.st_mode)
         && file.st_size >= (off_t)sizeof *buffer) {
         for (int i = 0; i < mappings_in_use; i++)
@@ -119,16 +150,16 @@ static struct dma_buffer *map_buffer(const char *socket_path)
                 buffer = mappings[i].buffer;
         if (buffer == NULL && mappings_in_use < MAPPED_BUFFERS) {
             buffer = mmap(NULL, sizeof *buffer, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-            if (buffer == MAP_FAILED || buffer->version != DMA_VERSION)
+            if (buffer == MAP_FAILED)
                 buffer = NULL;
             else
                 mappings[mappings_in_use++]
                     = (struct mapping){file.st_dev, file.st_ino, buffer};
         }
     }
-    pthread_mutex_unlock(&lock);
+    release(held);
     close(fd);
-    return buffer;
+    return buffer != NULL && buffer->version == DMA_VERSION ? buffer : NULL;
 }
 
 /* Takes note of a descriptor if it is a socket connected to one of our devices. */
@@ -231,16 +262,22 @@ bool open_node(int dirfd, const char *path, int flags, int *fd)
 
 /* ---- Start and fork ---- */
 
-static void before_fork(void) { pthread_mutex_lock(&lock); }
+static void before_fork(void)
+{
+    struct hold held = hold();
+    held_by_fork = held;
+}
 
-static void after_fork_in_parent(void) { pthread_mutex_unlock(&lock); }
+static void after_fork_in_parent(void) { release(held_by_fork); }
 
 static void after_fork_in_child(void)
 {
+    pthread_mutex_init(&turnstile, NULL);
     pthread_mutex_init(&lock, NULL);
     for (int fd = 0; fd < TRACKED_FDS; fd++)
         if (find_node(fd) != NULL)
             reconnect(fd);
+    let_through(held_by_fork);
 }
 
 __attribute__((constructor)) void initialise(void)

@@ -126,12 +126,13 @@ static int set_setting(int fd, enum setting setting, uint32_t value)
 
 ssize_t transfer_half(int fd, void *rx, const void *tx, size_t size)
 {
+    struct hold held;
     ssize_t done;
     if (size > BUFSIZ_BYTES)
         return fail(EMSGSIZE);
     if (size == 0)
         return 0;
-    pthread_mutex_lock(&lock);
+    held = hold();
     request.bits_per_word = 0;
     request.value = 0;
     if (tx != NULL)
@@ -141,7 +142,7 @@ ssize_t transfer_half(int fd, void *rx, const void *tx, size_t size)
     done = exchange(fd, TRANSFER, size);
     if (done > 0 && rx != NULL)
         memcpy(rx, reply.data, (size_t)done);
-    pthread_mutex_unlock(&lock);
+    release(held);
     return done;
 }
 
@@ -167,14 +168,17 @@ static uint64_t await_ready(const struct dma_buffer *buffer)
 static bool take_offer(int fd, struct dma_buffer *buffer, const struct spi_ioc_transfer *window)
 {
     uint32_t size = window->len, speed_hz = window->speed_hz;
+    ssize_t peeked;
     uint64_t turn;
     uint8_t sign;
     if (buffer == NULL || window->tx_buf == 0 || window->rx_buf == 0 || size > DMA_FRAME_BYTES
         || (window->bits_per_word != 0 && window->bits_per_word != 8))
         return false;
     /* The socket tells whether the board's process lives; its memory would outlive it. */
-    if (recv(fd, &sign, sizeof sign, MSG_PEEK | MSG_DONTWAIT) == 0)
+    peeked = recv(fd, &sign, sizeof sign, MSG_PEEK | MSG_DONTWAIT);
+    if (peeked == 0 || (peeked < 0 && errno != EAGAIN))
         return false;
+    memcpy(request.data, pointer(window->tx_buf), size); /* a bad address kills us here at worst */
     turn = await_ready(buffer);
     if (speed_hz == 0)
         speed_hz = buffer->device_speed_hz;
@@ -183,7 +187,7 @@ static bool take_offer(int fd, struct dma_buffer *buffer, const struct spi_ioc_t
         return false;
     buffer->started_ns = now_ns();
     buffer->speed_hz = speed_hz;
-    memcpy(buffer->command, pointer(window->tx_buf), size);
+    memcpy(buffer->command, request.data, size);
     memcpy(reply.data, buffer->reply, size);
     if (!dma_move(buffer, dma_with_phase(turn, DMA_RUNNING), dma_with_phase(turn, DMA_BUSY)))
         return false; /* we slept for so long that the board took us for dead */
