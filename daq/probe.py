@@ -247,16 +247,19 @@ def _hearing(subject: str, board: Board, sleep_until_ns: Callable[[int], None]) 
     good = counts["valid"] + counts["late"] + counts["unconfirmed"]
     if good == _QUESTIONS:
         return Finding(Level.OK, subject, f"{_QUESTIONS} of {_QUESTIONS} exchanges confirmed")
+    late = f" ({counts['late']} of them late)" if counts["late"] else ""
     details = ", ".join(
         f"{count} {name.replace('_', ' ')}"
         for name, count in counts.items()
-        if count and name not in ("exchanges", "valid", "unconfirmed")
+        if count and name not in ("exchanges", "valid", "unconfirmed", "late")
     )
     return Finding(
         Level.PROBLEM if good < _QUESTIONS * _GOOD_ENOUGH else Level.WARNING,
         subject,
-        f"only {good} of {_QUESTIONS} exchanges confirmed: {details}",
-        "check cable and ground, or lower the speed; on a mock, a busy machine does this too",
+        f"only {good} of {_QUESTIONS} exchanges confirmed{late}: {details}",
+        "the board has rebooted: check its supply"
+        if counts["restarted"]
+        else "check cable and ground, or lower the speed; on a mock, a busy machine does this too",
     )
 
 

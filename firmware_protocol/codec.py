@@ -41,6 +41,8 @@ ValuesT = TypeVar("ValuesT", bound=FrameValues)
 _REFUSALS = (struct.error, TypeError, ValueError, OverflowError, IndexError)
 """What the hot path raises for a value that is too large, not finite, no number or missing."""
 
+_TWO = frozenset({2})
+
 
 class FrameCodec(Generic[ValuesT]):
     """Encodes and decodes one frame of one profile on one kind of link.
@@ -69,7 +71,7 @@ class FrameCodec(Generic[ValuesT]):
         self._body_size = self.size - CRC_SIZE
         codes = "".join(field.wire.struct_code * field.count for field in layout.fields)
         self._pack = struct.Struct(f">{codes}").pack
-        self._unpack = struct.Struct(f">{len(self.header)}x{codes}").unpack
+        self._unpack = struct.Struct(f">{len(self.header)}x{codes}").unpack_from
         self._flat_fields = [field for field in layout.fields for _ in range(field.count)]
         self._lsb = tuple(field.lsb for field in self._flat_fields)
         self._shifts = tuple(
@@ -188,10 +190,10 @@ class FrameCodec(Generic[ValuesT]):
             raise FrameLengthError(length=len(frame), expected=self.size)
         if self.header and not frame.startswith(self.header):
             raise FrameHeaderError(header=frame[: len(self.header)], expected=self.header)
-        body = frame[: self._body_size]
         if not self._ends_with_crc(frame):
-            raise CrcError(frame, received=frame[self._body_size :], computed=self._crc(body))
-        raws = self._unpack(body)
+            body, received = frame[: self._body_size], frame[self._body_size :]
+            raise CrcError(frame, received=received, computed=self._crc(body))
+        raws = self._unpack(frame)
         if raws[0] & self._version_mask != self._version_bits:
             raise ProtocolVersionError(
                 version=raws[0] >> VERSION_SHIFT & VERSION_MASK,
@@ -322,7 +324,7 @@ def _runs(fields: Sequence[Field]) -> list[tuple[slice, Callable[[Any], Iterable
     ):
         run = list(group)
         flat = [field for field in run for _ in range(field.count)]
-        flatten: Callable[[Any], Any] = chain.from_iterable if are_pairs else tuple
+        flatten: Callable[[Any], Any] = _flatten_pairs if are_pairs else tuple
         if is_shifted:
             to_raws = _shifting(flat, flatten)
         elif is_integer:
@@ -334,11 +336,17 @@ def _runs(fields: Sequence[Field]) -> list[tuple[slice, Callable[[Any], Iterable
     return result
 
 
+def _flatten_pairs(part: Any) -> Iterable[Any]:
+    # Three values and one are four as well: one motor would get the other's.
+    if not _TWO.issuperset(map(len, part)):
+        raise ValueError(part)
+    return chain.from_iterable(part)
+
+
 def _scaling(
     flat: Sequence[Field], flatten: Callable[[Any], Any]
 ) -> Callable[[Any], Iterable[int]]:
-    # One value too many meets the None and is refused; without it, `map` would drop the last one.
-    lsb = (*(field.lsb for field in flat), None)
+    lsb = tuple(field.lsb for field in flat)
     # `round` would look this method up anew for every value. What is no float (NumPy's float32)
     # ends on the slow path, which gives the same.
     return lambda part: map(float.__round__, map(truediv, flatten(part), lsb))
@@ -347,7 +355,7 @@ def _scaling(
 def _shifting(
     flat: Sequence[Field], flatten: Callable[[Any], Any]
 ) -> Callable[[Any], Iterable[int]]:
-    raws_of: tuple[Any, ...] = (*(field.raw_of for field in flat), None)  # as above
+    raws_of = tuple(field.raw_of for field in flat)
     return lambda part: map(call, raws_of, flatten(part))
 
 

@@ -36,4 +36,5 @@ def ends_with_crc(frame: bytes) -> bool:
 
 def ends_with_crc_halves_swapped(frame: bytes) -> bool:
     """The same for a CRC with its low half first."""
-    return ends_with_crc(frame[:-4] + frame[-2:] + frame[-4:-2])
+    in_order = frame[:-4] + frame[-2:] + frame[-4:-2]
+    return crc32(in_order.translate(_REFLECTED)) == _ZERO_COMPLEMENT

@@ -40,6 +40,7 @@ class MockRobot:
     Attributes:
         truth: The true parameters. For whoever judges a result; recordings must not describe the
             robot with it.
+        effects: What happens beside them.
         boards: In the robot file's order.
     """
 
@@ -55,6 +56,7 @@ class MockRobot:
         posture_rad: tuple[float, ...] | None = None,
     ) -> None:
         self.robot = robot
+        self.effects = effects
         self.truth: Truth = draw_truth(robot, seed=seed, spread=spread)
         self.plant = make_plant(robot, self.truth, effects, step_s=_STEP_S, posture_rad=posture_rad)
         self._now_ns = 0

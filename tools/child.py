@@ -36,8 +36,10 @@ class Child:
 
     def __enter__(self) -> Self:
         for number in _PASSED_ON:
-            # A handler, not SIG_IGN, which the program would inherit.
-            self._previous[number] = signal.signal(number, self._handle)
+            # A handler, not SIG_IGN, which the program would inherit; unless somebody (nohup)
+            # wants just that.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                self._previous[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(self, *_error: object) -> None:

@@ -139,7 +139,9 @@ def run_guarded(run: Callable[[], int]) -> int:
     except (ConfigError, MockConfigError) as error:
         say(f"armature: {error}")
         return USAGE
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, ImportError) as error:
+        if not _was_interrupted(error):
+            raise
         return INTERRUPTED
     except BrokenPipeError:
         # The reader of our output has left (`armature … | head`): nothing more to say.
@@ -154,6 +156,13 @@ def run_guarded(run: Callable[[], int]) -> int:
         _drop_output()
         return FAILED
     return exit_code
+
+
+def _was_interrupted(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is behind it: extension modules turn it into an error of their own."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _drop_output() -> None:

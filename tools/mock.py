@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import errno
 import os
 import signal
@@ -14,10 +15,12 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+import msgspec
+
 from daq.errors import ConfigError
 from daq.robot.load import load_robot
 from firmware_protocol.profiles import PROFILES
-from hw_mocks.effects import parse_effects
+from hw_mocks.effects import Effects, parse_effects
 from hw_mocks.emulated_spi.shim import shim_environment
 from hw_mocks.errors import MockConfigError
 from hw_mocks.faults import Fault, FaultKind, FaultScript, parse_fault
@@ -72,7 +75,8 @@ def add_to(verbs: Verbs, summary: str) -> None:
         summary="run any program with the robot's SPI devices present and live boards behind them",
         example=_EXEC_EXAMPLE,
     )
-    _add_mock_options(run)
+    _add_robot_options(run)
+    _add_board_options(run)
     run.add_argument("command", nargs=argparse.REMAINDER, metavar="-- CMD ARGS")
 
     serial = add_verb(
@@ -82,7 +86,8 @@ def add_to(verbs: Verbs, summary: str) -> None:
         summary="print a serial port with a live board behind it, and serve until interrupted",
         example="  armature mock serial --robot bench1",
     )
-    _add_mock_options(serial)
+    _add_robot_options(serial)
+    _add_board_options(serial)
     serial.add_argument("--board", type=int, default=0, metavar="N", help="which board (default 0)")
 
     truth = add_verb(
@@ -92,21 +97,28 @@ def add_to(verbs: Verbs, summary: str) -> None:
         summary="print the true parameters of a mock robot, which a recording never describes",
         example="  armature mock truth --robot laas4 --seed 1 --json",
     )
-    _add_mock_options(truth)
+    _add_robot_options(truth)
+    truth.set_defaults(profile=None, fault=[])
     add_json_option(truth)
 
 
-def _add_mock_options(parser: argparse.ArgumentParser) -> None:
-    add_robot_option(parser)
+def _add_board_options(parser: argparse.ArgumentParser) -> None:
     add_profile_option(parser, is_required=False)
     parser.add_argument("--fault", action="append", default=[], metavar="FAULT", help=_FAULT_HELP)
+
+
+def _add_robot_options(parser: argparse.ArgumentParser) -> None:
+    add_robot_option(parser)
     parser.add_argument(
         "--effects",
         default="default",
         metavar="EFFECTS",
-        help="none, default or troubles, then changes: default,backlash_rad=0.003,iq_noise_a=0",
+        help="none, default or troubles, then changes: default,backlash_rad=0.003,iq_noise_a=0;"
+        f" there are {', '.join(field.name for field in dataclasses.fields(Effects))}",
     )
-    parser.add_argument("--seed", type=int, default=0, help="everything random follows from it")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="everything random follows from it (default 0)"
+    )
     parser.add_argument(
         "--spread",
         type=float,
@@ -121,7 +133,7 @@ def _make_mock(
     """The robot and the faults that the options ask for.
 
     Args:
-        arguments: The options of `_add_mock_options`.
+        arguments: The options of `_add_robot_options` and `_add_board_options`.
         impossible: Faults that cannot happen on this kind of device.
 
     Raises:
@@ -231,10 +243,13 @@ def _interruption() -> Iterator[Callable[[], bool]]:
 
 def _truth(arguments: argparse.Namespace) -> int:
     mock, _ = _make_mock(arguments)
+    truth, effects = mock.truth, dataclasses.asdict(mock.effects)
     if arguments.json:
-        print_json(mock.truth.as_dict())
+        print_json({**truth.as_dict(), "effects": effects})
         return OK
-    for joint in mock.truth.joints:
+    print(f"mock of robot {truth.robot}, seed {truth.seed}, spread {truth.spread:g}")
+    print(f"effects: {', '.join(f'{name}={size:g}' for name, size in effects.items())}")
+    for joint in truth.joints:
         print(f"{joint.name}:")
         print(f"  rotor inertia  {joint.rotor_inertia_kg_m2:.4g} kg·m² (motor side)")
         print(
@@ -250,6 +265,11 @@ def _truth(arguments: argparse.Namespace) -> int:
         else:
             print(f"  link mass      {joint.link.mass_kg:.4g} kg")
             moment = "  ".join(f"{part:.4g}" for part in joint.link.first_moment_kg_m)
-            print(f"  first moment   {moment} kg·m")
+            print(f"  first moment   {moment} kg·m (x y z)")
+            inertia = msgspec.structs.astuple(joint.link.inertia_kg_m2)
+            names = " ".join(joint.link.inertia_kg_m2.__struct_fields__)
+            print(
+                f"  link inertia   {'  '.join(f'{part:.4g}' for part in inertia)} kg·m² ({names})"
+            )
     sys.stdout.flush()
     return OK

@@ -41,14 +41,13 @@ def build_library(name: str, directory: Path = _DIRECTORY) -> Path:
         CompilerMissingError: No C compiler is on the PATH.
         LibraryBuildError: The compiler failed.
     """
-    compiler = _find_compiler()
-    identity = "\0".join((compiler, *_FLAGS, *_LIBRARIES, platform.machine())).encode()
+    identity = "\0".join((*_FLAGS, *_LIBRARIES, platform.machine(), *platform.libc_ver())).encode()
     sources = sorted(directory.glob(f"{name}.c")) + sorted(directory.glob(f"{name}_*.c"))
     texts = [path.read_bytes() for path in (*sources, *sorted(directory.glob("*.h")))]
     digest = hashlib.sha256(b"\0".join((identity, *texts))).hexdigest()[:16]
     library = _cache_directory() / f"{name}-{digest}.so"
     if not library.exists():
-        _compile(compiler, sources, library)
+        _compile(_find_compiler(), sources, library)
     return library
 
 

@@ -108,6 +108,15 @@ def test_a_missing_compiler_says_what_to_install(
         build_library("small", source.parent)
 
 
+@pytest.mark.compiler
+def test_what_is_built_already_needs_no_compiler(
+    cache: Path, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = build_library("small", source.parent)
+    monkeypatch.setenv("PATH", "")
+    assert build_library("small", source.parent) == library
+
+
 def _spoil_by_file(cache: Path) -> None:
     cache.write_text("not a directory")
 

@@ -119,6 +119,18 @@ def test_a_field_of_both_motors_takes_two_values(encode: Any, pair: object) -> N
     assert "two values" in str(caught.value)
 
 
+@pytest.mark.parametrize("profile", [ARM, UOMODRI, UDRIVER2], ids=lambda profile: profile.name)
+def test_one_value_too_many_and_one_too_few_do_not_make_up_for_each_other(profile: Any) -> None:
+    codec = command_codec(profile)
+    names = [field.name for field in profile.command.fields if field.is_per_motor]
+    for many in names:
+        for few in names:
+            values = codec.make(**{many: (0.0, 0.0, 0.0), few: (0.0,)})
+            for encode in (codec.encode, codec.encode_saturating):
+                with pytest.raises(FieldRangeError, match="two values"):
+                    encode(values)
+
+
 @pytest.mark.parametrize("encode", [COMMAND.encode, COMMAND.encode_saturating])
 @pytest.mark.parametrize("name", ["timeout_ms", "mode", "index"])
 def test_fractions_of_integers_are_refused(encode: Any, name: str) -> None:

@@ -190,6 +190,19 @@ sys.exit(tools.main.main(["demo", "--robot", "bench1"]))
     assert (process.returncode, err) == (130, "")
 
 
+def test_ctrl_c_while_an_extension_is_imported_is_no_import_error(
+    armature: Armature, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_arguments: object) -> int:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as error:
+            raise ImportError("initialization failed") from error
+
+    monkeypatch.setattr(tools.demo, "_demo", interrupted, raising=True)
+    assert armature("demo", "--robot", "bench1") == (130, "", "")
+
+
 # --- truth ----------------------------------------------------------------------------------------
 
 
@@ -208,6 +221,14 @@ def test_truth_for_people(armature: Armature, robot: str, named: str) -> None:
 
     assert result.exit_code == 0
     assert named in result.out
+    assert f"mock of robot {robot}, seed 0, spread 0.25" in result.out
+    assert "backlash_rad=0" in result.out
+
+
+def test_the_sizes_of_effects_are_part_of_the_truth(armature: Armature) -> None:
+    words = ("mock", "truth", "--robot", "bench1", "--effects", "troubles,stribeck=0.5", "--json")
+    effects = armature(*words).json["effects"]
+    assert (effects["stribeck"], effects["torque_constant_drop"]) == (0.5, 0.2)
 
 
 def test_a_robot_file_may_put_friction_at_either_side_of_the_gear(

@@ -234,6 +234,13 @@ def test_ctrl_c_on_a_terminal_interrupts_the_program_once(start: Callable[..., A
     assert (output, process.returncode) == ("2\n", 5)
 
 
+def test_what_was_to_be_ignored_is_ignored_by_the_program(run: Callable[..., Any]) -> None:
+    code = "import signal; print(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)"
+    command = (*BENCH, "--", "python3", "-c", code)
+    result = run("sh", "-c", 'trap "" HUP; exec "$@"', "sh", *command)
+    assert result.lines == ["True"]
+
+
 def test_a_signal_that_comes_too_early_waits_for_the_program(
     start: Callable[..., Any], environment: dict[str, str], short_directory: Path
 ) -> None:

@@ -7,10 +7,14 @@ import pytest
 
 from daq.findings import Finding, Level
 from daq.probe import diagnose_board
+from daq.robot import load_robot
 from firmware_protocol.codec import command_codec, reply_codec
 from firmware_protocol.fields import Framing
 from firmware_protocol.profiles import PROFILES
 from hw_mocks.clock import VirtualClock
+from hw_mocks.faults import FaultScript, parse_fault
+from hw_mocks.mock_link import mock_links
+from hw_mocks.mock_robot import MockRobot
 
 ARM = PROFILES["arm"]
 
@@ -145,6 +149,19 @@ def test_a_board_that_does_not_hear_us() -> None:
     assert finding.level is Level.PROBLEM
     assert "exchanges confirmed" in finding.text
     assert all(command.mode == 0 for command in link.commands)
+
+
+def test_a_board_that_reboots_while_asked_lacks_supply() -> None:
+    clock = VirtualClock()
+    script = FaultScript([parse_fault("brown-out:at=0.03,for=0.005")])
+    (link,) = mock_links(MockRobot(load_robot("bench1")), clock, script)
+    *_, finding = diagnose_board(
+        "bench", ARM, link, now_ns=clock.now_ns, sleep_until_ns=clock.sleep_until_ns
+    )
+
+    assert "lost replies" in finding.text
+    assert "1 restarted" in finding.text
+    assert "supply" in finding.fix
 
 
 def test_a_device_that_fails_while_asking() -> None:
