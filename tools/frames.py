@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import string
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -15,7 +16,7 @@ from firmware_protocol.c_header import c_header
 from firmware_protocol.codec import FrameCodec, codec_for
 from firmware_protocol.document import markdown_section, protocol_page, text_table
 from firmware_protocol.errors import ProtocolError
-from firmware_protocol.fields import Direction, Framing
+from firmware_protocol.fields import Direction, Fault, Framing
 from firmware_protocol.profiles import Profile, profile_named
 from tools.cli import FAILED, OK, USAGE, Verbs, add_profile_option, add_verb, make_console, say
 from tools.frame_json import FrameInputError, raws_from_json
@@ -131,8 +132,8 @@ def decoded(codec: FrameCodec[Any], profile: Profile, text: str) -> dict[str, An
         return {**result, "error": _TOO_LONG}
     try:
         frame = bytes.fromhex(text)
-    except ValueError as error:
-        return {**result, "error": f"not hexadecimal: {error}"}
+    except ValueError:
+        return {**result, "error": f"not hexadecimal: {_why_not_hex(text)}"}
     try:
         raws = codec.decode_raw(frame)
         values = codec.decode(frame)._asdict()
@@ -156,8 +157,22 @@ def decoded(codec: FrameCodec[Any], profile: Profile, text: str) -> dict[str, An
             if field.is_auxiliary
         },
         "flags": {flag.name: bool(word >> flag.bit & 1) for flag in flagged.flags},
-        "fault": msgspec.to_builtins(profile.fault_of(word)) if is_reply else None,
+        "fault": _fault(profile.fault_of(word)) if is_reply else None,
     }
+
+
+def _why_not_hex(text: str) -> str:
+    digits = "".join(text.split())
+    strange = next((digit for digit in digits if digit not in string.hexdigits), None)
+    return (
+        f"{len(digits)} digits, a byte has two" if strange is None else f"{strange!r} is no digit"
+    )
+
+
+def _fault(fault: Fault | None) -> dict[str, object] | None:
+    if fault is None:
+        return None
+    return {"code": fault.code, "meaning": fault.meaning, "remedy": fault.remedy}
 
 
 def _null_if_nan(value: Any) -> Any:

@@ -106,9 +106,9 @@ def test_temperature_without_sensor_is_null(armature: Armature) -> None:
     ("line", "reason"),
     [
         ("", "0 bytes"),
-        (IDLE_REPLY[:-1], "not hexadecimal"),
-        ("zz" + IDLE_REPLY[2:], "not hexadecimal"),
-        ("0x" + IDLE_REPLY, "not hexadecimal"),
+        (IDLE_REPLY[:-1], "not hexadecimal: 67 digits, a byte has two"),
+        ("zz" + IDLE_REPLY[2:], "not hexadecimal: 'z' is no digit"),
+        ("0x" + IDLE_REPLY, "not hexadecimal: 'x' is no digit"),
         (IDLE_REPLY[:-2], "33 bytes"),
         (IDLE_REPLY * 2, "68 bytes"),
         ("00" * 34, "stuck at 0x00"),
