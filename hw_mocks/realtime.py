@@ -8,8 +8,6 @@ from collections.abc import Callable
 from hw_mocks.mock_robot import STEP_NS, MockRobot
 
 _LAG_MAX_NS = 20_000_000
-# Naps of one step: what arrives meets a simulation that is at most a step behind the clock.
-_NAP_S = STEP_NS * 1e-9
 
 
 class RealTime:
@@ -50,7 +48,10 @@ class RealTime:
     def run(self, is_over: Callable[[], bool]) -> None:
         """Simulate and serve until told to end; asked at every step."""
         while not is_over():
-            self._serve(_NAP_S)
+            # One step's time: what arrives meets a simulation at most a step behind the clock.
+            until_ns = self._now_ns() + STEP_NS
+            while (wait_ns := until_ns - self._now_ns()) > 0:
+                self._serve(wait_ns * 1e-9)
             self._catch_up()
 
     def _catch_up(self) -> None:

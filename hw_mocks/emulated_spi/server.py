@@ -148,12 +148,15 @@ class SpidevServer:
         """
         before = self._transfers
         self._work()
-        for descriptor, _ in self._wait(timeout_s if self._transfers == before else 0.0):
+        is_idle = self._transfers == before
+        events = self._wait(timeout_s) if is_idle else self._epoll.poll(0)
+        for descriptor, _ in events:
             if descriptor in self._connected:
                 self._serve(*self._connected[descriptor])
             elif descriptor in self._listening:
                 self._accept(self._listening[descriptor])
-        self._work()
+        if is_idle or events:
+            self._work()
         return self._transfers - before
 
     def remove(self, device: str) -> None:
