@@ -21,7 +21,8 @@ from daq.links.link import Link
 from firmware_protocol.codec import command_codec, reply_codec
 from firmware_protocol.errors import ProtocolError, ProtocolVersionError, is_idle_line
 from firmware_protocol.fields import Framing
-from firmware_protocol.profiles import MODE_FLAGS, Profile
+from firmware_protocol.profile import Profile
+from firmware_protocol.profiles import MODE_FLAGS
 from firmware_protocol.values import CommandValues, ReplyValues
 
 _INDICES = 1 << 16

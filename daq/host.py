@@ -13,8 +13,9 @@ from pathlib import Path
 
 from daq.findings import Finding, Level
 from daq.robot.description import Robot
+from firmware_protocol.profiles import PROFILES
 
-_FRAME_BITS_MAX = 38 * 8
+_FRAME_BITS_MAX = 8 * max(profile.frame_size for profile in PROFILES.values())
 _RT_PRIORITY_WANTED = 50
 _MEMLOCK_WANTED_BYTES = 256 << 20
 _CAP_IPC_LOCK, _CAP_SYS_NICE = 14, 23

@@ -11,7 +11,8 @@ from daq.errors import ConfigError
 from daq.robot.description import BoardPort, Joint, Robot
 from firmware_protocol.errors import UnknownNameError
 from firmware_protocol.fields import Field
-from firmware_protocol.profiles import Profile, profile_named
+from firmware_protocol.profile import Profile
+from firmware_protocol.profiles import profile_named
 
 
 def board_profile(port: BoardPort, override: str | None = None) -> Profile:

@@ -16,7 +16,8 @@ from firmware_protocol.errors import (
     ProtocolVersionError,
     UnknownNameError,
 )
-from firmware_protocol.profiles import PROFILES, Profile, profile_named
+from firmware_protocol.profile import Profile
+from firmware_protocol.profiles import PROFILES, profile_named
 
 __all__ = [
     "PROFILES",

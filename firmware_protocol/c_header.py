@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from firmware_protocol.fields import Field, FrameLayout, Framing
 from firmware_protocol.fingerprint import fingerprint
-from firmware_protocol.profiles import ERROR_MASK, VERSION_MASK, VERSION_SHIFT, Profile
+from firmware_protocol.profile import ERROR_MASK, VERSION_MASK, VERSION_SHIFT, Profile
 
 _C_TYPES = {"u8": "uint8_t", "u16": "uint16_t", "i16": "int16_t", "i32": "int32_t"}
 

@@ -14,8 +14,7 @@ import struct
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from functools import cache, partial
-from itertools import chain, groupby
-from operator import attrgetter, call, itemgetter, mul, truediv
+from operator import itemgetter, mul
 from typing import Any, Generic, TypeVar, cast
 
 from firmware_protocol.crc import (
@@ -33,15 +32,14 @@ from firmware_protocol.errors import (
     UnknownNameError,
 )
 from firmware_protocol.fields import CRC_SIZE, Direction, Field, FrameLayout, Framing
-from firmware_protocol.profiles import VERSION_MASK, VERSION_SHIFT, Profile
+from firmware_protocol.profile import VERSION_MASK, VERSION_SHIFT, Profile
+from firmware_protocol.scaling import scaling_runs
 from firmware_protocol.values import CommandValues, FrameValues, ReplyValues
 
 ValuesT = TypeVar("ValuesT", bound=FrameValues)
 
 _REFUSALS = (struct.error, TypeError, ValueError, OverflowError, IndexError)
 """What the hot path raises for a value that is too large, not finite, no number or missing."""
-
-_TWO = frozenset({2})
 
 
 class FrameCodec(Generic[ValuesT]):
@@ -80,7 +78,7 @@ class FrameCodec(Generic[ValuesT]):
             if field.is_shifted
         )
         self._group = itemgetter(*_positions(layout.fields))
-        self._runs = _runs(layout.fields)
+        self._runs = scaling_runs(layout.fields)
         self._swapped = tuple(
             (position, position + 1)
             for position, field in enumerate(self._flat_fields)
@@ -313,50 +311,6 @@ def _positions(fields: Iterable[Field]) -> list[int | slice]:
             result.append(slice(start, end))
         start = end
     return result
-
-
-def _runs(fields: Sequence[Field]) -> list[tuple[slice, Callable[[Any], Iterable[int]]]]:
-    """Neighbouring fields that are converted alike: a slice of the values, and how."""
-    result: list[tuple[slice, Callable[[Any], Iterable[int]]]] = []
-    start = 0
-    for (is_integer, is_shifted, are_pairs), group in groupby(
-        fields, key=attrgetter("is_integer", "is_shifted", "is_per_motor")
-    ):
-        run = list(group)
-        flat = [field for field in run for _ in range(field.count)]
-        flatten: Callable[[Any], Any] = _flatten_pairs if are_pairs else tuple
-        if is_shifted:
-            to_raws = _shifting(flat, flatten)
-        elif is_integer:
-            to_raws = flatten
-        else:
-            to_raws = _scaling(flat, flatten)
-        result.append((slice(start, start + len(run)), to_raws))
-        start += len(run)
-    return result
-
-
-def _flatten_pairs(part: Any) -> Iterable[Any]:
-    # Three values and one are four as well: one motor would get the other's.
-    if not _TWO.issuperset(map(len, part)):
-        raise ValueError(part)
-    return chain.from_iterable(part)
-
-
-def _scaling(
-    flat: Sequence[Field], flatten: Callable[[Any], Any]
-) -> Callable[[Any], Iterable[int]]:
-    lsb = tuple(field.lsb for field in flat)
-    # `round` would look this method up anew for every value. What is no float (NumPy's float32)
-    # ends on the slow path, which gives the same.
-    return lambda part: map(float.__round__, map(truediv, flatten(part), lsb))
-
-
-def _shifting(
-    flat: Sequence[Field], flatten: Callable[[Any], Any]
-) -> Callable[[Any], Iterable[int]]:
-    raws_of = tuple(field.raw_of for field in flat)
-    return lambda part: map(call, raws_of, flatten(part))
 
 
 def _values_type(layout: FrameLayout) -> Any:

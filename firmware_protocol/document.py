@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from firmware_protocol.fields import CRC_SIZE, Direction, Field, FrameLayout, Framing
 from firmware_protocol.fingerprint import fingerprint
-from firmware_protocol.profiles import PROFILES, Profile
+from firmware_protocol.profile import Profile
+from firmware_protocol.profiles import PROFILES
 
 _HEADINGS = ("byte", "field", "type", "LSB", "raw key", "meaning")
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Iterator
 
 from firmware_protocol.fields import FrameLayout
-from firmware_protocol.profiles import Profile
+from firmware_protocol.profile import Profile
 
 
 def fingerprint(profile: Profile) -> str:

@@ -18,13 +18,8 @@ from firmware_protocol.codec import FrameCodec, command_codec, reply_codec
 from firmware_protocol.errors import ProtocolError
 from firmware_protocol.fields import FaultCause, Field, Framing
 from firmware_protocol.frame_finder import FrameFinder
-from firmware_protocol.profiles import (
-    MODE_FLAGS,
-    STATUS_FLAGS,
-    VERSION_SHIFT,
-    ErrorsClear,
-    Profile,
-)
+from firmware_protocol.profile import VERSION_SHIFT, ErrorsClear, Profile
+from firmware_protocol.profiles import MODE_FLAGS, STATUS_FLAGS
 from firmware_protocol.values import CommandValues, ReplyValues
 from hw_mocks.motor_output import MEASUREMENTS, SETPOINT, MotorOutput
 

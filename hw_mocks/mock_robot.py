@@ -12,7 +12,8 @@ import numpy as np
 
 from daq.robot.description import BoardPort, Joint, Robot
 from firmware_protocol.errors import UnknownNameError
-from firmware_protocol.profiles import Profile, profile_named
+from firmware_protocol.profile import Profile
+from firmware_protocol.profiles import profile_named
 from hw_mocks.actuator import Actuator, make_actuators
 from hw_mocks.board import MockBoard
 from hw_mocks.effects import PRESETS, Effects

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from firmware_protocol.codec import FrameCodec, codec_for
 from firmware_protocol.fields import Direction, Field, FrameLayout, Framing
-from firmware_protocol.profiles import PROFILES, VERSION_MASK, VERSION_SHIFT
+from firmware_protocol.profile import VERSION_MASK, VERSION_SHIFT
+from firmware_protocol.profiles import PROFILES
 
 CODECS: dict[str, FrameCodec[Any]] = {
     f"{profile.name}-{direction.value}-{framing.value}": codec_for(profile, direction, framing)

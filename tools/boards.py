@@ -18,7 +18,7 @@ from daq.robot.description import BoardPort, Robot
 from daq.wire_limits import board_profile
 from firmware_protocol.codec import reply_codec
 from firmware_protocol.fields import Framing
-from firmware_protocol.profiles import Profile
+from firmware_protocol.profile import Profile
 from hw_mocks.clock import VirtualClock
 from hw_mocks.mock_link import mock_links
 from hw_mocks.mock_robot import MockRobot

@@ -17,7 +17,8 @@ from firmware_protocol.codec import FrameCodec, codec_for
 from firmware_protocol.document import markdown_section, protocol_page, text_table
 from firmware_protocol.errors import ProtocolError
 from firmware_protocol.fields import Direction, Fault, Framing
-from firmware_protocol.profiles import Profile, profile_named
+from firmware_protocol.profile import Profile
+from firmware_protocol.profiles import profile_named
 from tools.cli import FAILED, OK, USAGE, Verbs, add_profile_option, add_verb, make_console, say
 from tools.frame_json import FrameInputError, raws_from_json
 

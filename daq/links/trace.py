@@ -9,7 +9,7 @@ from daq.links.link import Link
 from firmware_protocol.codec import FrameCodec, command_codec, reply_codec
 from firmware_protocol.errors import ProtocolError
 from firmware_protocol.fields import Framing
-from firmware_protocol.profiles import Profile
+from firmware_protocol.profile import Profile
 
 
 class TracingLink:

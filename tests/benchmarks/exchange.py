@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from firmware_protocol.codec import command_codec, reply_codec
-from firmware_protocol.profiles import PROFILES, VERSION_SHIFT, Profile
+from firmware_protocol.profile import VERSION_SHIFT, Profile
+from firmware_protocol.profiles import PROFILES
 from tests.benchmarks.hand_written import decode_reply, encode_command
 from tests.benchmarks.measure import Row, at_least, at_most, side_by_side_s
 

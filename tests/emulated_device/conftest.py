@@ -92,6 +92,19 @@ class BoardProcess:
         self.process.kill()
         self.process.communicate()
 
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+
+    @staticmethod
+    def nudge(program: subprocess.Popen[str]) -> None:
+        """Let a program go on that waits for a line."""
+        assert program.stdin is not None
+        program.stdin.write("\n")
+        program.stdin.flush()
+
     def start(self, *command: str | Path) -> subprocess.Popen[str]:
         return subprocess.Popen(
             command,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from typing import Any
 
@@ -101,9 +100,8 @@ def test_a_server_killed_during_a_transfer_ends_it(board: Any) -> None:
         """
     )
     assert program.stdout.readline() == "open\n"
-    board.process.send_signal(signal.SIGSTOP)
-    program.stdin.write("\n")
-    program.stdin.flush()
+    board.stop()
+    board.nudge(program)
     time.sleep(0.2)
     start = time.monotonic()
     board.kill()
@@ -123,9 +121,8 @@ def test_a_stopped_server_times_out_and_late_replies_are_dropped(board: Any) -> 
         """
     )
     assert program.stdout.readline() == "open\n"
-    board.process.send_signal(signal.SIGSTOP)
-    program.stdin.write("\n")
-    program.stdin.flush()
+    board.stop()
+    board.nudge(program)
     assert program.stdout.readline() == "ETIMEDOUT\n"
-    board.process.send_signal(signal.SIGCONT)
+    board.go_on()
     assert program.communicate("\n", timeout=10)[0] == f"{0xFF ^ 2}\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from typing import Any
 
 import pytest
@@ -36,11 +35,10 @@ print(*heard(spi), flush=True)
 def test_a_window_does_not_wait_for_the_boards_process_but_the_next_one_does(board: Any) -> None:
     program = board.start_python(STOPPED)
     assert program.stdout.readline() == "open\n"
-    board.process.send_signal(signal.SIGSTOP)
-    program.stdin.write("\n")
-    program.stdin.flush()
+    board.stop()
+    board.nudge(program)
     assert program.stdout.readline() == "2 ETIMEDOUT\n"
-    board.process.send_signal(signal.SIGCONT)
+    board.go_on()
     # The window that was given up has reached the board all the same, as it would on a wire.
     assert program.communicate("\n", timeout=10)[0] == "3 7\n"
 

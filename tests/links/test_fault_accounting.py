@@ -10,7 +10,8 @@ import pytest
 
 from daq.board import Board, Counters, Outcome, Reading
 from daq.robot import load_robot
-from firmware_protocol.profiles import PROFILES, Profile
+from firmware_protocol.profile import Profile
+from firmware_protocol.profiles import PROFILES
 from hw_mocks.clock import VirtualClock
 from hw_mocks.faults import FaultEvent, FaultKind, FaultScript, parse_fault
 from hw_mocks.mock_link import MockLink, mock_links

@@ -12,7 +12,8 @@ from strategies import raw_frames
 from daq.robot import load_robot
 from firmware_protocol.codec import command_codec
 from firmware_protocol.fields import Framing
-from firmware_protocol.profiles import PROFILES, ErrorsClear
+from firmware_protocol.profile import ErrorsClear
+from firmware_protocol.profiles import PROFILES
 
 BENCH = load_robot("bench1")
 

@@ -15,7 +15,8 @@ from firmware_protocol.c_header import c_header
 from firmware_protocol.codec import FrameCodec, codec_for
 from firmware_protocol.fields import Direction, Framing
 from firmware_protocol.fingerprint import fingerprint
-from firmware_protocol.profiles import PROFILES, Profile
+from firmware_protocol.profile import Profile
+from firmware_protocol.profiles import PROFILES
 
 pytestmark = pytest.mark.compiler
 every_profile = pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)

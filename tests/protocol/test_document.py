@@ -10,7 +10,8 @@ import pytest
 import firmware_protocol
 from firmware_protocol.document import markdown_section, protocol_page, text_table
 from firmware_protocol.fingerprint import fingerprint
-from firmware_protocol.profiles import PROFILES, Profile
+from firmware_protocol.profile import Profile
+from firmware_protocol.profiles import PROFILES
 
 PAGE = Path(firmware_protocol.__file__).with_name("PROTOCOL.md")
 every_profile = pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)

@@ -19,7 +19,8 @@ from firmware_protocol.errors import (
     is_idle_line,
 )
 from firmware_protocol.fields import Framing
-from firmware_protocol.profiles import ARM, PROFILES, UDRIVER2, UOMODRI, Profile, profile_named
+from firmware_protocol.profile import Profile
+from firmware_protocol.profiles import ARM, PROFILES, UDRIVER2, UOMODRI, profile_named
 
 ERRORS = [
     kind

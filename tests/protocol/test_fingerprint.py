@@ -9,7 +9,8 @@ import pytest
 
 from firmware_protocol.fields import I16, U16, FrameLayout
 from firmware_protocol.fingerprint import fingerprint
-from firmware_protocol.profiles import ARM, PROFILES, UDRIVER2, Profile
+from firmware_protocol.profile import Profile
+from firmware_protocol.profiles import ARM, PROFILES, UDRIVER2
 
 
 def with_field(profile: Profile, name: str, /, **changes: Any) -> Profile:

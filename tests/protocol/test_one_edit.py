@@ -29,7 +29,8 @@ from firmware_protocol.fields import (
     Framing,
 )
 from firmware_protocol.fingerprint import fingerprint
-from firmware_protocol.profiles import ARM, Profile
+from firmware_protocol.profile import Profile
+from firmware_protocol.profiles import ARM
 from hw_mocks.board import MockBoard
 from hw_mocks.effects import PRESETS
 from hw_mocks.motor_output import MotorOutput

@@ -10,13 +10,15 @@
  * that has its next reply ready offers it in a file beside the socket ("spidev0.0.dma"), which
  * dma_buffer.h describes: then a transfer of that length needs no packet.
  *
- * While the variable is set no /dev/spidev<bus>.<cs> is opened in the kernel, even if it exists: a run
- * on the mock must not move a real motor because an emulated device was removed or misnamed.
+ * While the variable is set no /dev/spidev<bus>.<cs> is opened in the kernel, even if it exists: a
+ * run on the mock must not move a real motor because an emulated device was removed or misnamed.
  *
  * Not emulated: the time a transfer takes (clock, delay_usecs), cs_change on the last transfer of a
- * message, symbolic links to a node, file locks on it, poll() and select(), and what glibc calls
- * inside itself (fopen, fread, glob(3)) or programs without it do. Only 64-bit glibc systems.
+ * message, symbolic links to a node, file locks on it, streams (fopen fails), poll() and select(),
+ * and what glibc calls inside itself (glob(3), stdio on a redirected descriptor) or programs
+ * without it do. Only 64-bit glibc systems.
  *
+ * shim_lock.c       the lock that threads share
  * shim_nodes.c      which paths and descriptors are ours
  * shim_transfers.c  what is said to the board
  * shim_calls.c      open, ioctl, read, write, dup and their like
@@ -85,9 +87,7 @@ void initialise(void);
 #define PUBLIC_BEGIN _Pragma("GCC visibility push(default)")
 #define PUBLIC_END _Pragma("GCC visibility pop")
 
-/* ---- Which paths and descriptors are ours ---- */
-
-extern char directory[]; /* of the sockets; empty: do nothing at all */
+/* ---- The lock ---- */
 
 /*
  * One lock for everything that threads share here: the server answers one at a time anyway. Signals
@@ -100,6 +100,15 @@ struct hold {
 };
 struct hold hold(void);
 void release(struct hold held);
+/* A fork holds the lock; the child has a new one, and gets signals once it is in order. */
+void hold_for_fork(void);
+void release_in_parent(void);
+void renew_in_child(void);
+void let_through_in_child(void);
+
+/* ---- Which paths and descriptors are ours ---- */
+
+extern char directory[]; /* of the sockets; empty: do nothing at all */
 
 /* What we know of a descriptor that is one of our devices. */
 struct node {

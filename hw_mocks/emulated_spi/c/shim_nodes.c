@@ -24,9 +24,6 @@ FOR_EACH_WRAPPED(DEFINE)
 static bool initialised;
 static struct stat dev_directory;
 char directory[sizeof(((struct sockaddr_un *)0)->sun_path)];
-static pthread_mutex_t turnstile = PTHREAD_MUTEX_INITIALIZER;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct hold held_by_fork;
 
 /*
  * By descriptor. An entry holds only as long as the descriptor still is that very socket, which is
@@ -99,33 +96,6 @@ bool find_target(int dirfd, const char *path, struct target *target)
     length = snprintf(target->address.sun_path, sizeof target->address.sun_path, "%s/%s",
                       directory, name);
     return length < (int)sizeof target->address.sun_path;
-}
-
-/* ---- The lock ---- */
-
-struct hold hold(void)
-{
-    struct hold held;
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &held.signals);
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &held.cancellation);
-    pthread_mutex_lock(&turnstile);
-    pthread_mutex_lock(&lock);
-    pthread_mutex_unlock(&turnstile);
-    return held;
-}
-
-static void let_through(struct hold held)
-{
-    pthread_setcancelstate(held.cancellation, NULL);
-    pthread_sigmask(SIG_SETMASK, &held.signals, NULL);
-}
-
-void release(struct hold held)
-{
-    pthread_mutex_unlock(&lock);
-    let_through(held);
 }
 
 /* ---- Descriptors ---- */
@@ -262,22 +232,13 @@ bool open_node(int dirfd, const char *path, int flags, int *fd)
 
 /* ---- Start and fork ---- */
 
-static void before_fork(void)
-{
-    struct hold held = hold();
-    held_by_fork = held;
-}
-
-static void after_fork_in_parent(void) { release(held_by_fork); }
-
 static void after_fork_in_child(void)
 {
-    pthread_mutex_init(&turnstile, NULL);
-    pthread_mutex_init(&lock, NULL);
+    renew_in_child();
     for (int fd = 0; fd < TRACKED_FDS; fd++)
         if (find_node(fd) != NULL)
             reconnect(fd);
-    let_through(held_by_fork);
+    let_through_in_child();
 }
 
 __attribute__((constructor)) void initialise(void)
@@ -294,7 +255,7 @@ __attribute__((constructor)) void initialise(void)
     if (value != NULL && value[0] == '/' && strlen(value) < sizeof directory
         && plain_stat(AT_FDCWD, "/dev", &dev_directory, 0) == 0) {
         strcpy(directory, value);
-        pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+        pthread_atfork(hold_for_fork, release_in_parent, after_fork_in_child);
         for (int fd = 0; fd < INHERITED_FDS; fd++) /* `program > /dev/spidev0.0` in a shell */
             if (adopt(fd, &peer))
                 reconnect(fd);
