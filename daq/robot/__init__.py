@@ -7,9 +7,11 @@ knows nothing of links, boards or wires.
 from daq.robot.description import (
     BoardPort,
     Bus,
+    Control,
     DhRow,
     Drive,
     Friction,
+    Gains,
     Inertia,
     Joint,
     JointLimits,
@@ -18,7 +20,9 @@ from daq.robot.description import (
     Placement,
     PublishedParameters,
     Robot,
+    Safety,
     SpiPort,
+    Timing,
 )
 from daq.robot.load import load_robot, robot_text, shipped_robots
 from daq.robot.parse import parse_robot
@@ -26,9 +30,11 @@ from daq.robot.parse import parse_robot
 __all__ = [
     "BoardPort",
     "Bus",
+    "Control",
     "DhRow",
     "Drive",
     "Friction",
+    "Gains",
     "Inertia",
     "Joint",
     "JointLimits",
@@ -37,7 +43,9 @@ __all__ = [
     "Placement",
     "PublishedParameters",
     "Robot",
+    "Safety",
     "SpiPort",
+    "Timing",
     "load_robot",
     "parse_robot",
     "robot_text",

@@ -22,6 +22,7 @@ Name = Annotated[
         description="a name: a letter, then letters, digits or _, at most 40 in all",
     ),
 ]
+Cycles = Annotated[int, Meta(ge=1, le=1000)]
 Vector3 = tuple[float, float, float]
 
 
@@ -169,6 +170,24 @@ class Link(Description, frozen=True, kw_only=True):
     """Radius of the collision capsule."""
 
 
+class Gains(Description, frozen=True, kw_only=True):
+    """Gains of the board's position law, at the motor, as they go over the wire."""
+
+    kp_a_per_rad: NotNegative
+    kd_a_s_per_rad: NotNegative
+    ki_a_per_rad_s: NotNegative = 0.0
+    """Only where the board has an integrator (profile `arm`); ignored elsewhere."""
+
+
+class Control(Description, frozen=True, kw_only=True):
+    """How a joint is controlled unless it is told otherwise."""
+
+    position: Gains = Gains(kp_a_per_rad=0.5, kd_a_s_per_rad=0.01)
+    """To hold, to go somewhere and to follow a trajectory."""
+    velocity: Gains = Gains(kp_a_per_rad=0.02, kd_a_s_per_rad=0.02)
+    """Velocity PI on the board: Kd is the proportional gain, Kp the integral one."""
+
+
 class Joint(Description, frozen=True, kw_only=True):
     """One joint of the chain and the link it moves."""
 
@@ -181,6 +200,14 @@ class Joint(Description, frozen=True, kw_only=True):
     link: Link | None = None
     load_inertia_kg_m2: NotNegative | None = None
     """For a joint on the bench, which carries no link: what its output shaft turns (joint side)."""
+    control: Control = Control()
+    home_posture_rad: float = 0.0
+    """About where the joint stands when the robot is homed, unless the command says otherwise."""
+
+    @property
+    def is_on_bench(self) -> bool:
+        """Whether it turns freely, without a link: then its zero is where it was switched on."""
+        return self.load_inertia_kg_m2 is not None
 
 
 class Bus(Description, frozen=True, kw_only=True):
@@ -189,6 +216,35 @@ class Bus(Description, frozen=True, kw_only=True):
     nominal_v: Positive
     min_v: Positive
     max_v: Positive
+
+
+class Timing(Description, frozen=True, kw_only=True):
+    """How the 1 kHz loop is run."""
+
+    priority: Annotated[int, Meta(ge=1, le=98)] = 80
+    """SCHED_FIFO priority."""
+    core: Annotated[int, Meta(ge=0, le=1023)] | None = None
+    """A core of its own, best one that the kernel keeps free (isolcpus)."""
+    spin_us: Annotated[float, Meta(ge=0, le=500)] = 0.0
+    """Wait the last microseconds before a deadline busily: less jitter for some of a core."""
+
+
+class Safety(Description, frozen=True, kw_only=True):
+    """When the loop stops the motors by itself: after so many cycles in a row beyond a limit."""
+
+    ramp_s: Annotated[float, Meta(gt=0, le=2)] = 0.05
+    """Time in which the safe stop takes the currents to zero."""
+    position_cycles: Cycles = 1
+    velocity_cycles: Cycles = 3
+    current_cycles: Cycles = 5
+    temperature_cycles: Cycles = 10
+    bus_voltage_cycles: Cycles = 10
+    unreadable_cycles: Cycles = 20
+    """Replies that are corrupt, cut short or missing."""
+    stale_cycles: Cycles = 20
+    """Replies that do not confirm our commands: an echoed index or a clock that stands still."""
+    skipped_max_per_s: Annotated[int, Meta(ge=1, le=1000)] = 200
+    """Deadline budget: periods that may be skipped within a second."""
 
 
 class PublishedParameters(Description, frozen=True, kw_only=True):
@@ -215,6 +271,8 @@ class Robot(Description, frozen=True, kw_only=True):
     motors: dict[Name, Motor]
     boards: tuple[BoardPort, ...]
     joints: tuple[Joint, ...]
+    timing: Timing = Timing()
+    safety: Safety = Safety()
     published_parameters: tuple[PublishedParameters, ...] = ()
 
     def motor_of(self, joint: Joint) -> Motor:

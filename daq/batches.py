@@ -1,0 +1,245 @@
+"""A batch: consecutive samples and what happened meanwhile; the unit of stream, spool and journal.
+
+The same header and payload are published, kept in the spool and appended to the journal, so that
+whatever one of them missed can be taken from another. On ZeroMQ the parts are `topic | header |
+payload`; in memory and on disk they are framed by a checksum (`frame_record`, `read_record`).
+Headers are JSON: no pickle, and readable in any language.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import NamedTuple
+
+import msgspec
+
+from daq.errors import DaqError
+
+SCHEMA = 1
+"""Version of headers and samples. A reader refuses any other."""
+BATCH_TOPIC = b"batch"
+SESSION_TOPIC = b"session"
+SAMPLES_PER_BATCH = 20
+HEADER_MAX = 1 << 20
+PAYLOAD_MAX = 1 << 24
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Something that happened: for the log, the events table and whoever watches.
+
+    Attributes:
+        seq: Sample during whose cycle it happened.
+        t_ns: Monotonic clock.
+        kind: What it is, for programs: `state`, `limit`, `fault`, `overrun`, `mark`, `recorder`, …
+        text: What it is, for people.
+        severity: `info`, `warning` or `error`.
+        source: The joint, board or client concerned; empty when it is the whole robot.
+    """
+
+    seq: int
+    t_ns: int
+    kind: str
+    text: str
+    severity: str = "info"
+    source: str = ""
+
+
+class RecordingRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the recorder should be recording; it stands in every header.
+
+    Attributes:
+        number: Counts the recordings of a session, from 1.
+        name: File name without directory and suffix; empty to let the recorder choose.
+        first_seq: The first sample that belongs to it.
+    """
+
+    number: int
+    name: str
+    first_seq: int
+
+
+class Header(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Header of a batch.
+
+    Attributes:
+        schema: `SCHEMA`.
+        session: Name of the loop's run; sequence numbers are unique within it.
+        fingerprint: Of the boards' profiles, as in `Session`.
+        seq: Number of the first sample.
+        count: How many samples follow.
+        t_ns: Monotonic clock when the batch was closed.
+        utc_ns: The same moment, Unix time.
+        recording: What to record, None for nothing. It holds for samples from its `first_seq` on.
+        events: What happened since the last batch.
+    """
+
+    schema: int
+    session: str
+    fingerprint: str
+    seq: int
+    count: int
+    t_ns: int
+    utc_ns: int
+    recording: RecordingRequest | None = None
+    events: tuple[Event, ...] = ()
+
+
+class BoardInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """What a reader must know of a board.
+
+    Attributes:
+        name: As in the robot file.
+        profile: Its wire format.
+        framing: How frames are wrapped on its link: `spi` or `rs485`.
+        device: For messages.
+    """
+
+    name: str
+    profile: str
+    framing: str
+    device: str
+
+
+class Session(msgspec.Struct, frozen=True, kw_only=True):
+    """What a reader must know once per run of the loop, to make sense of its samples.
+
+    Attributes:
+        schema: `SCHEMA`.
+        session: Name of the run.
+        fingerprint: Of all boards' profiles, joined by `+`.
+        robot_text: The robot file, exactly.
+        robot_source: Where it came from, for messages.
+        boards: In the robot file's order.
+        period_ns: Time between two cycles.
+        start_utc_ns: Unix time at the start.
+        start_t_ns: Monotonic clock at the start.
+        host: Name of the computer.
+        armature_version: Version of this software.
+        commit: Commit of this software, empty when unknown.
+        is_virtual: Whether clocks and timings are virtual.
+        link: The link's address, as on the command line.
+    """
+
+    schema: int
+    session: str
+    fingerprint: str
+    robot_text: str
+    robot_source: str
+    boards: tuple[BoardInfo, ...]
+    period_ns: int
+    start_utc_ns: int
+    start_t_ns: int
+    host: str
+    armature_version: str
+    commit: str
+    is_virtual: bool
+    link: str
+
+
+class Batch(NamedTuple):
+    """A batch as it was received or read."""
+
+    header: Header
+    payload: bytes
+
+
+class BatchError(DaqError, ValueError):
+    """Bytes that are no batch of ours, or of another version."""
+
+
+_encoder = msgspec.json.Encoder()
+_header_decoder = msgspec.json.Decoder(Header)
+_session_decoder = msgspec.json.Decoder(Session)
+
+encode_header = _encoder.encode
+encode_session = _encoder.encode
+
+
+def decode_header(data: bytes) -> Header:
+    """A header from its bytes.
+
+    Raises:
+        BatchError: It is none, or of another schema.
+    """
+    if len(data) > HEADER_MAX:
+        raise BatchError(f"batch header of {len(data)} bytes, at most {HEADER_MAX} are allowed")
+    try:
+        header = _header_decoder.decode(data)
+    except msgspec.MsgspecError as error:
+        raise BatchError(f"no batch header: {error}") from error
+    _check_schema(header.schema)
+    return header
+
+
+def decode_session(data: bytes) -> Session:
+    """A session from its bytes.
+
+    Raises:
+        BatchError: It is none, or of another schema.
+    """
+    if len(data) > HEADER_MAX:
+        raise BatchError(f"session of {len(data)} bytes, at most {HEADER_MAX} are allowed")
+    try:
+        session = _session_decoder.decode(data)
+    except msgspec.MsgspecError as error:
+        raise BatchError(f"no session: {error}") from error
+    _check_schema(session.schema)
+    return session
+
+
+def _check_schema(schema: int) -> None:
+    if schema != SCHEMA:
+        raise BatchError(
+            f"stream schema {schema}, this version of armature understands {SCHEMA}: "
+            "use the same version on both sides"
+        )
+
+
+# --- records: a batch or a session in memory or on disk -------------------------------------------
+
+_RECORD = struct.Struct("<4sBxxxIII")
+_MAGIC = b"ARMJ"
+RECORD_OVERHEAD = _RECORD.size
+KIND_SESSION, KIND_BATCH = 0, 1
+
+
+class Record(NamedTuple):
+    """A record found by `read_record`.
+
+    Attributes:
+        kind: `KIND_SESSION` or `KIND_BATCH`.
+        header: Bytes of the header or session.
+        payload: Bytes of the samples; empty for a session.
+        end: Where the next record begins.
+    """
+
+    kind: int
+    header: bytes
+    payload: bytes
+    end: int
+
+
+def frame_record(kind: int, header: bytes, payload: bytes = b"") -> bytes:
+    """The bytes of a record: magic, kind, both lengths, CRC-32 of the rest, header, payload."""
+    checksum = zlib.crc32(payload, zlib.crc32(header, kind))
+    return b"".join(
+        (_RECORD.pack(_MAGIC, kind, len(header), len(payload), checksum), header, payload)
+    )
+
+
+def read_record(data: bytes | memoryview, start: int = 0) -> Record | None:
+    """The record at a place, None when there is no whole and sound one."""
+    if start + _RECORD.size > len(data):
+        return None
+    magic, kind, header_size, payload_size, checksum = _RECORD.unpack_from(data, start)
+    if magic != _MAGIC or header_size > HEADER_MAX or payload_size > PAYLOAD_MAX:
+        return None
+    middle = start + _RECORD.size + header_size
+    end = middle + payload_size
+    if end > len(data):
+        return None
+    header, payload = bytes(data[start + _RECORD.size : middle]), bytes(data[middle:end])
+    if zlib.crc32(payload, zlib.crc32(header, kind)) != checksum:
+        return None
+    return Record(kind, header, payload, end)

@@ -1,0 +1,46 @@
+"""What the loop and its joints can be doing; a recording carries the numbers."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class State(IntEnum):
+    """State of the whole robot."""
+
+    IDLE = 0
+    """ES off: no motor has current."""
+    CALIBRATING = 1
+    """Boards were enabled and align their encoders (about 3 s, the rotors move 1/12 turn)."""
+    READY = 2
+    """Calibrated, no current: all modes are off."""
+    ACTIVE = 3
+    """At least one joint is controlled."""
+    STOPPING = 4
+    """The one safe stop: currents ramp to zero, then ES goes off."""
+    FAULT = 5
+    """ES off after a fault; `reset` leads back to idle."""
+
+
+class Mode(IntEnum):
+    """What a joint is commanded to do."""
+
+    OFF = 0
+    """No current."""
+    HOLD = 1
+    """Stay where it is: position control on the board."""
+    POSITION = 2
+    """Go smoothly to a joint angle and stay: Kp, Kd, Ki and feed-forward on the board."""
+    VELOCITY = 3
+    """Turn at a constant speed: PI velocity control on the board."""
+    CURRENT = 4
+    """A current at the motor."""
+    TORQUE = 5
+    """A torque at the joint, by the motor's torque constant and gear."""
+    PLAY = 6
+    """Follow a trajectory."""
+    HOME = 7
+    """Look for the encoder's index."""
+
+
+MODE_NAMES = {mode.name.lower(): mode for mode in Mode}
