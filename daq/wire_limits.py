@@ -84,6 +84,21 @@ def _joint_problems(joint: Joint, profile: Profile) -> Iterator[str]:
             f"limits.current_max_a: {joint.limits.current_max_a:g} A, "
             f"the wire carries at most {highest_a:g} A"
         )
+    step_a = _field(profile, "isat_a").lsb
+    if joint.limits.current_max_a < step_a:
+        yield (
+            f"limits.current_max_a: {joint.limits.current_max_a:g} A, the wire carries limits in "
+            f"steps of {step_a:g} A, and 0 would mean the board's own"
+        )
+    for law, gains in (("position", joint.control.position), ("velocity", joint.control.velocity)):
+        for name in gains.__struct_fields__:
+            field = next((f for f in profile.command.fields if f.name == name), None)
+            # A gain that the board does not have is not sent.
+            if field is not None and getattr(gains, name) > _highest(field):
+                yield (
+                    f"control.{law}.{name}: {getattr(gains, name):g}, "
+                    f"the wire carries at most {_highest(field):g}"
+                )
     motor_rad_s = joint.limits.velocity_max_rad_s * joint.drive.gear_reduction
     highest_rad_s = _highest(_field(profile, "motor_velocity_rad_s"))
     if motor_rad_s > highest_rad_s:

@@ -50,6 +50,9 @@ class FrameCodec(Generic[ValuesT]):
         header: The bytes in front of every frame, none on SPI.
         size: Bytes of a whole frame.
         values_type: The named tuple of the frame's values, fields in table order.
+        unpack: The integers of a sound frame in wire order; checks nothing.
+        ends_with_crc: Whether a frame's checksum is right.
+        version_bits: Mask and value of the protocol version in the first integer.
     """
 
     def __init__(self, layout: FrameLayout, framing: Framing) -> None:
@@ -61,7 +64,7 @@ class FrameCodec(Generic[ValuesT]):
         self._new_values: Callable[[Iterable[Any]], ValuesT] = partial(
             tuple.__new__, self.values_type
         )
-        self._crc, self._ends_with_crc = (
+        self._crc, self.ends_with_crc = (
             (crc32_mpeg2_halves_swapped, ends_with_crc_halves_swapped)
             if layout.are_crc_halves_swapped
             else (crc32_mpeg2, ends_with_crc)
@@ -69,7 +72,9 @@ class FrameCodec(Generic[ValuesT]):
         self._body_size = self.size - CRC_SIZE
         codes = "".join(field.wire.struct_code * field.count for field in layout.fields)
         self._pack = struct.Struct(f">{codes}").pack
-        self._unpack = struct.Struct(f">{len(self.header)}x{codes}").unpack_from
+        self.unpack: Callable[[bytes], tuple[int, ...]] = struct.Struct(
+            f">{len(self.header)}x{codes}"
+        ).unpack_from
         self._flat_fields = [field for field in layout.fields for _ in range(field.count)]
         self._lsb = tuple(field.lsb for field in self._flat_fields)
         self._shifts = tuple(
@@ -87,6 +92,7 @@ class FrameCodec(Generic[ValuesT]):
         # The status is the first field of every reply.
         self._version_mask = 0 if layout.protocol_version is None else VERSION_MASK << VERSION_SHIFT
         self._version_bits = (layout.protocol_version or 0) << VERSION_SHIFT
+        self.version_bits = self._version_mask, self._version_bits
         zeros = {field.name: 0 if field.is_integer else 0.0 for field in layout.fields}
         self._blank = {
             field.name: (zeros[field.name],) * 2 if field.is_per_motor else zeros[field.name]
@@ -169,7 +175,10 @@ class FrameCodec(Generic[ValuesT]):
         Raises:
             ProtocolError: The frame cannot be trusted; the subclass says why.
         """
-        raws = self.decode_raw(frame)
+        return self.values_of(self.decode_raw(frame))
+
+    def values_of(self, raws: Sequence[int]) -> ValuesT:
+        """The values of a frame's integers, which stand in wire order."""
         if not self._shifts:
             return self._new_values(self._group(tuple(map(mul, raws, self._lsb))))
         values = list(map(mul, raws, self._lsb))
@@ -188,10 +197,10 @@ class FrameCodec(Generic[ValuesT]):
             raise FrameLengthError(length=len(frame), expected=self.size)
         if self.header and not frame.startswith(self.header):
             raise FrameHeaderError(header=frame[: len(self.header)], expected=self.header)
-        if not self._ends_with_crc(frame):
+        if not self.ends_with_crc(frame):
             body, received = frame[: self._body_size], frame[self._body_size :]
             raise CrcError(frame, received=received, computed=self._crc(body))
-        raws = self._unpack(frame)
+        raws = self.unpack(frame)
         if raws[0] & self._version_mask != self._version_bits:
             raise ProtocolVersionError(
                 version=raws[0] >> VERSION_SHIFT & VERSION_MASK,
@@ -202,7 +211,7 @@ class FrameCodec(Generic[ValuesT]):
     def is_sound(self, frame: bytes) -> bool:
         """Whether length, header and checksum are right."""
         return (
-            len(frame) == self.size and frame.startswith(self.header) and self._ends_with_crc(frame)
+            len(frame) == self.size and frame.startswith(self.header) and self.ends_with_crc(frame)
         )
 
     # --- views by name, for people and files ----------------------------------------------------
@@ -216,6 +225,21 @@ class FrameCodec(Generic[ValuesT]):
             else:
                 result[field.raw_key] = [*cast(list[int], result.get(field.raw_key, [])), *value]
         return result
+
+    def place_of(self, name: str, motor: int = 1) -> int | None:
+        """Where a field's integer stands in wire order, None when the frame has no such field.
+
+        Args:
+            name: The field's name.
+            motor: 1 or 2, for fields of both motors.
+        """
+        start = 0
+        for field in self.layout.fields:
+            if field.name == name:
+                is_second = field.is_per_motor and (motor == 2) != field.is_motor_2_first
+                return start + is_second
+            start += field.count
+        return None
 
     def grouped_raws(self, raws: Sequence[int]) -> tuple[int | tuple[int, int], ...]:
         """The integers field by field, motor 1 first."""

@@ -24,7 +24,7 @@ from daq.links.address import LinkAddress, LinkKind, parse_link
 from daq.links.failures import transport_error
 from daq.links.serial import SerialLink
 from daq.links.spi import SpiLink
-from daq.robot import SpiPort, load_robot
+from daq.robot import Control, Gains, SpiPort, load_robot
 from daq.wire_limits import board_remarks, wire_problems
 from firmware_protocol.codec import reply_codec
 from firmware_protocol.fields import Framing
@@ -156,6 +156,14 @@ def test_limits_beyond_the_wire_are_all_reported() -> None:
         for limit in ("current_max_a", "velocity_max_rad_s")
     ]
     assert "40 A, the wire carries at most 31.875 A" in problems[0]
+    weak = msgspec.structs.replace(
+        robot.joints[0],
+        limits=msgspec.structs.replace(robot.joints[0].limits, current_max_a=0.1),
+        control=Control(position=Gains(kp_a_per_rad=9.0, kd_a_s_per_rad=0.01)),
+    )
+    first, second = wire_problems(msgspec.structs.replace(robot, joints=(weak, *robot.joints[1:])))
+    assert "0.1 A, the wire carries limits in steps of 0.125 A" in first
+    assert second.startswith("joints[0].control.position.kp_a_per_rad: 9, the wire carries at most")
     too_often = wire_problems(robot, profile="udriver2", rate_hz=2000)
     assert any("0.7 ms between frames" in problem for problem in too_often)
     assert wire_problems(robot, profile="nonsense")[0].startswith("boards[0].profile")
