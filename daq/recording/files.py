@@ -1,0 +1,151 @@
+"""The file below HDF5, and how it gets its name: durable, atomic, and never over another file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from daq.recording.errors import RecordingExistsError, writing
+
+
+class PatientFile:
+    """A file to which writing never fails, as HDF5 sees it: a full disk would crash HDF5 itself.
+
+    The first failure is kept for `check`. What is written after it stays in memory, so that HDF5
+    can read it back and be closed; the file is of no use then.
+
+    Args:
+        path: Made anew, or emptied.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+        self._position = self._end = 0
+        self._failure: BaseException | None = None
+        self._unwritten: list[tuple[int, bytes]] = []
+
+    def check(self) -> None:
+        """Raises the failure, if there was one.
+
+        Raises:
+            OSError: What was written is not in the file.
+        """
+        if self._failure is not None:
+            raise self._failure
+
+    def sync(self) -> None:
+        """Waits until all is on the disk.
+
+        Raises:
+            OSError: It is not.
+        """
+        self.check()
+        os.fsync(self._descriptor)
+
+    def close(self) -> None:
+        """Gives the file back; to be called after HDF5 has closed it."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    # --- what HDF5 calls --------------------------------------------------------------------------
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Moves to a place."""
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._end}[whence]
+        self._position = base + offset
+        return self._position
+
+    def tell(self) -> int:
+        """The place."""
+        return self._position
+
+    def read(self, size: int) -> bytes:
+        """Bytes from here on."""
+        data = bytearray(size)
+        return bytes(data[: self.readinto(data)])
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:
+        """Bytes from here on, into a buffer; zeros where nothing was written."""
+        start, view = self._position, memoryview(buffer).cast("B")
+        found = os.pread(self._descriptor, len(view), start)
+        view[:] = found.ljust(len(view), b"\0")
+        for offset, data in self._unwritten:
+            first, last = max(offset, start), min(offset + len(data), start + len(view))
+            if first < last:
+                view[first - start : last - start] = data[first - offset : last - offset]
+        self._position += len(view)
+        return len(view)
+
+    def write(self, data: bytes | memoryview) -> int:
+        """Writes bytes here."""
+        view = memoryview(data).cast("B")
+        try:
+            self.check()
+            done = 0
+            while done < len(view):
+                done += os.pwrite(self._descriptor, view[done:], self._position + done)
+        except BaseException as error:  # Ctrl-C too: HDF5 must not see it
+            self._failure = error
+            self._unwritten.append((self._position, bytes(view)))
+        self._position += len(view)
+        self._end = max(self._end, self._position)
+        return len(view)
+
+    def truncate(self, size: int) -> int:
+        """Sets the length."""
+        try:
+            os.ftruncate(self._descriptor, size)
+        except OSError as error:
+            self._failure = self._failure or error
+        self._end = size
+        return size
+
+    def flush(self) -> None:
+        """Nothing waits here."""
+
+
+def refuse_existing(path: Path) -> None:
+    """Raises for a name that is taken.
+
+    Raises:
+        RecordingExistsError: There is such a file.
+    """
+    if os.path.lexists(path):
+        raise RecordingExistsError(path, "exists and is not overwritten: choose another name")
+
+
+def publish(part: Path, path: Path) -> None:
+    """Renames a finished file.
+
+    Args:
+        part: Its temporary name, in the same directory.
+        path: Its name.
+
+    Raises:
+        RecordingExistsError: There is such a file.
+        RecordingWriteError: It cannot be renamed.
+    """
+    with writing(path):
+        try:
+            try:
+                os.link(part, path)  # unlike a rename, it never overwrites
+            except FileExistsError:
+                raise
+            except OSError:
+                # No hard links here, as on FAT: take the name first.
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o640))
+                os.replace(part, path)
+            else:
+                os.unlink(part)
+        except FileExistsError:
+            refuse_existing(path)
+            raise
+        directory = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)

@@ -1,0 +1,85 @@
+"""What a writer of recordings is told. Plain values: no wire, no stream."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from daq.recording.layout import Axis
+
+
+class EventRow(Protocol):
+    """An event, such as `daq.batches.Event`."""
+
+    # ruff: noqa: D102 (the layout documents them)
+    @property
+    def seq(self) -> int: ...
+    @property
+    def t_ns(self) -> int: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def severity(self) -> str: ...
+    @property
+    def source(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordingInfo:
+    """What a recording says about itself.
+
+    Attributes:
+        session: Name of the loop's run.
+        recording: Name of the recording.
+        robot: Name of the robot.
+        robot_text: Its file, exactly.
+        robot_source: Where that came from.
+        joint_names: In the order of the columns.
+        board_names: In the order of the columns.
+        board_profiles: Wire format of each board.
+        board_devices: Device of each board.
+        frame_size: Bytes of the longest frame.
+        fingerprint: Of the wire formats.
+        link: Address of the link.
+        is_virtual: Whether clocks and timings are virtual.
+        period_ns: Time between two cycles.
+        session_start_utc_ns: Unix time at the start of the session.
+        session_start_t_ns: Monotonic clock at the same moment.
+        host: Name of the computer.
+        armature_version: Version of the software that made the samples.
+        commit: Its commit, empty when unknown.
+        grids: What columns are rounded to, per joint or board: powers of two.
+    """
+
+    session: str
+    recording: str
+    robot: str
+    robot_text: str
+    robot_source: str
+    joint_names: tuple[str, ...]
+    board_names: tuple[str, ...]
+    board_profiles: tuple[str, ...]
+    board_devices: tuple[str, ...]
+    frame_size: int
+    fingerprint: str
+    link: str
+    is_virtual: bool
+    period_ns: int
+    session_start_utc_ns: int
+    session_start_t_ns: int
+    host: str
+    armature_version: str
+    commit: str
+    grids: Mapping[str, tuple[float, ...]]
+
+    def width(self, axis: Axis) -> int:
+        """Columns of a dataset."""
+        return {
+            Axis.NONE: 1,
+            Axis.JOINTS: len(self.joint_names),
+            Axis.BOARDS: len(self.board_names),
+            Axis.BYTES: self.frame_size,
+        }[axis]

@@ -1,0 +1,308 @@
+"""Reads a recording lazily: nothing is loaded before it is sliced.
+
+Opening checks that the file is a recording, of a version that can be read, finished and whole.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import h5py
+import numpy as np
+
+from daq.errors import ConfigError
+from daq.recording.checks import check_content, check_version, plain
+from daq.recording.errors import RecordingError, RecordingFormatError, reading
+from daq.recording.layout import ROBOT, SAMPLES, TABLES
+from daq.recording.quantiles import DurationHistogram
+from daq.robot import Robot, parse_robot
+
+Array = np.ndarray[Any, np.dtype[Any]]
+BLOCK_ROWS = 1 << 16
+
+
+class RecordedEvent(NamedTuple):
+    """A row of the table of events; see `daq.recording.layout`."""
+
+    seq: int
+    t_ns: int
+    kind: str
+    severity: str
+    source: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Samples that are missing."""
+
+    first_seq: int
+    count: int
+
+
+class Column:
+    """A dataset that is read when it is sliced.
+
+    Attributes:
+        name: With its unit.
+        unit: Empty for what has none.
+        description: One sentence.
+        shape: Rows, and joints or boards.
+        dtype: Of its values.
+    """
+
+    def __init__(self, dataset: h5py.Dataset, path: Path) -> None:
+        self._dataset = dataset
+        self._path = path
+        self.name = str(dataset.name).rpartition("/")[2]
+        self.unit = str(dataset.attrs.get("unit", ""))
+        self.description = str(dataset.attrs.get("description", ""))
+        self.shape: tuple[int, ...] = dataset.shape
+        self.dtype: np.dtype[Any] = dataset.dtype
+
+    @property
+    def codes(self) -> dict[int, str]:
+        """Names of its values, for columns of codes."""
+        return self._names("code")
+
+    @property
+    def bits(self) -> dict[int, str]:
+        """Names of its bits, for columns of flags."""
+        return self._names("bit")
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, key: Any) -> Any:
+        if not self._dataset:
+            raise RecordingError(self._path, "is closed: read inside of its `with` block")
+        try:
+            return self._dataset[key]
+        except (OSError, RuntimeError) as error:
+            raise RecordingFormatError(
+                self._path, f"{self.name} is damaged ({error}): copy the file again"
+            ) from error
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.asarray(self[...], dtype=dtype)
+
+    def __repr__(self) -> str:
+        return f"<Column {self.name} {self.shape} {self.dtype}{self.unit and ' in '}{self.unit}>"
+
+    def _names(self, kind: str) -> dict[int, str]:
+        attributes = self._dataset.attrs
+        numbers, names = attributes.get(f"{kind}s", []), attributes.get(f"{kind}_names", [])
+        return dict(zip(map(int, numbers), map(str, names), strict=True))
+
+
+class Recording(Mapping[str, Column]):
+    """An open recording: a mapping from the names of its columns to the columns.
+
+    Made by `open_recording`; close it, or use it in a `with` block.
+
+    Attributes:
+        path: The file.
+        attributes: What it says about itself; see `daq.recording.layout.ATTRIBUTES`.
+        sample_count: Rows of every column.
+    """
+
+    def __init__(self, path: Path, file: h5py.File) -> None:
+        self.path = path
+        self._file = file
+        self.attributes: dict[str, Any] = {name: plain(value) for name, value in file.attrs.items()}
+        self._columns = {name: Column(data, path) for name, data in file[SAMPLES].items()}
+        self.sample_count = len(self._columns["seq"])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+
+    def __getitem__(self, name: str) -> Column:
+        return self._columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    # --- what it is -------------------------------------------------------------------------------
+
+    @property
+    def version(self) -> str:
+        """Version of the format."""
+        return f"{self.attributes['version_major']}.{self.attributes['version_minor']}"
+
+    @property
+    def name(self) -> str:
+        """Name of the recording."""
+        return str(self.attributes["recording"])
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """In the order of the columns."""
+        return tuple(self.attributes["joint_names"])
+
+    @property
+    def board_names(self) -> tuple[str, ...]:
+        """In the order of the columns."""
+        return tuple(self.attributes["board_names"])
+
+    @property
+    def robot_text(self) -> str:
+        """The robot file, exactly."""
+        return str(self._table_column(ROBOT)[()].decode())
+
+    @cached_property
+    def robot(self) -> Robot:
+        """The robot.
+
+        Raises:
+            RecordingFormatError: Its text has mistakes.
+        """
+        try:
+            return parse_robot(self.robot_text, f"robot in {self.path}")
+        except ConfigError as error:
+            raise RecordingFormatError(self.path, str(error)) from error
+
+    # --- time -------------------------------------------------------------------------------------
+
+    @property
+    def period_ns(self) -> int:
+        """Time between two cycles."""
+        return int(self.attributes["period_ns"])
+
+    @property
+    def duration_s(self) -> float:
+        """From the first to the end of the last cycle."""
+        if not self.sample_count:
+            return 0.0
+        t_ns = self["t_ns"]
+        return float(t_ns[-1] - t_ns[0] + self.period_ns) * 1e-9
+
+    @property
+    def t_s(self) -> Array:
+        """Seconds since the first sample, for every sample."""
+        t_ns: Array = self["t_ns"][:]
+        return (t_ns - t_ns[:1]) * 1e-9
+
+    @property
+    def utc_ns(self) -> Array:
+        """Unix time of every sample, interpolated between the pairs of both clocks."""
+        t_ns: Array = self["t_ns"][:]
+        at_ns, utc_ns = self.clock
+        if not len(at_ns):
+            at_ns = np.array([self.attributes["start_t_ns"]])
+            utc_ns = np.array([self.attributes["start_utc_ns"]])
+        # Only small differences become floats: nanoseconds since 1970 would lose digits.
+        offset_ns = utc_ns - at_ns
+        drift = np.interp(t_ns - at_ns[0], at_ns - at_ns[0], offset_ns - offset_ns[0])
+        result: Array = t_ns + offset_ns[0] + np.rint(drift).astype(np.int64)
+        return result
+
+    @property
+    def clock(self) -> tuple[Array, Array]:
+        """The pairs of both clocks: monotonic, Unix time; in ns."""
+        return self._table_column("clock/t_ns")[:], self._table_column("clock/utc_ns")[:]
+
+    def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[slice]:
+        """Slices that cover all samples, to go through a long recording in little memory."""
+        for start in range(0, self.sample_count, rows):
+            yield slice(start, min(start + rows, self.sample_count))
+
+    def timing_us(self, name: str) -> dict[str, float]:
+        """Quantiles p50, p99, p999 and max of a column in ns such as `wake_ns`, in µs."""
+        histogram = DurationHistogram()
+        for block in self.blocks():
+            histogram.add(self[name][block])
+        return histogram.quantiles_us()
+
+    # --- tables -----------------------------------------------------------------------------------
+
+    @property
+    def events(self) -> tuple[RecordedEvent, ...]:
+        """What happened meanwhile."""
+        columns = [self._table_column(f"events/{name}")[:] for name in RecordedEvent._fields]
+        with reading(self.path):
+            return tuple(
+                RecordedEvent(int(seq), int(t_ns), *(text.decode() for text in texts))
+                for seq, t_ns, *texts in zip(*columns, strict=True)
+            )
+
+    @property
+    def gaps(self) -> tuple[Gap, ...]:
+        """The samples that are missing."""
+        columns = [
+            self._table_column(f"gaps/{name}")[:].tolist() for name in ("first_seq", "count")
+        ]
+        return tuple(map(Gap, *columns))
+
+    @property
+    def invalid_frames(self) -> dict[str, Column]:
+        """The table of replies that were not used, by column."""
+        names = [dataset.name for dataset in TABLES["invalid_frames"]]
+        return {name: self._table_column(f"invalid_frames/{name}") for name in names}
+
+    def _table_column(self, name: str) -> Column:
+        if not self._file:
+            raise RecordingError(self.path, "is closed: read inside of its `with` block")
+        with reading(self.path):
+            return Column(self._file[name], self.path)
+
+
+def open_recording(path: str | os.PathLike[str]) -> Recording:
+    """Opens a recording.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The recording; a context manager that closes the file.
+
+    Raises:
+        RecordingFormatError: It is no recording, or cannot be read.
+        RecordingVersionError: It has a version that cannot be read here.
+        RecordingIncompleteError: It was not finished, or parts of it are missing.
+    """
+    path = Path(path)
+    file = _open_file(path)
+    try:
+        with reading(path):
+            check_version(path, file)
+            check_content(path, file)
+            return Recording(path, file)
+    except BaseException:
+        with suppress(OSError, RuntimeError):
+            file.close()
+        raise
+
+
+def _open_file(path: Path) -> h5py.File:
+    try:
+        with path.open("rb"):
+            pass
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise RecordingFormatError(path, f"cannot be read: {reason}") from error
+    with reading(path):
+        if not h5py.is_hdf5(path):
+            raise RecordingFormatError(path, "no HDF5 file, so no recording")
+        return h5py.File(path, "r")

@@ -1,0 +1,128 @@
+"""What is in a recording, in a few numbers: for `armature record info` and its `--json`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from daq.recording.layout import OUTCOMES
+from daq.recording.reader import Array, Recording
+
+_FACTS = (
+    "recording",
+    "session",
+    "robot",
+    "robot_sha256",
+    "link",
+    "is_virtual",
+    "host",
+    "armature_version",
+    "commit",
+    "fingerprint",
+    "start_utc",
+)
+
+
+def summary(recording: Recording) -> dict[str, Any]:
+    """What is in a recording; only plain values, as JSON has them. Reads block by block.
+
+    Args:
+        recording: An open recording.
+
+    Returns:
+        `file`, `size_bytes`, `uncompressed_bytes`, `compression_ratio` (the first over the second),
+        `version` of the format, the file's facts, `duration_s`, `samples`, `missing`, `gaps`,
+        `skipped`, `wake_us`, `transfer_us`, `work_us` (each p50, p99, p999, max), `joints`,
+        `boards` and `events`. None where there is no value.
+
+    Raises:
+        RecordingFormatError: The file is damaged.
+    """
+    size = recording.path.stat().st_size
+    uncompressed = sum(
+        int(np.prod(column.shape)) * column.dtype.itemsize for column in recording.values()
+    )
+    gaps = recording.gaps
+    start_t_ns = recording.attributes["start_t_ns"]
+    return {
+        "file": str(recording.path),
+        "size_bytes": size,
+        "uncompressed_bytes": uncompressed,
+        "compression_ratio": round(size / uncompressed, 4) if uncompressed else None,
+        "version": recording.version,
+        **{name: recording.attributes[name] for name in _FACTS},
+        "is_virtual": bool(recording.attributes["is_virtual"]),
+        "period_us": recording.period_ns / 1000,
+        "duration_s": recording.duration_s,
+        "samples": recording.sample_count,
+        "missing": sum(gap.count for gap in gaps),
+        "gaps": [asdict(gap) for gap in gaps],
+        "skipped": sum(int(recording["skipped"][b].sum()) for b in recording.blocks()),
+        "wake_us": recording.timing_us("wake_ns"),
+        "transfer_us": recording.timing_us("transfer_ns"),
+        "work_us": recording.timing_us("work_ns"),
+        "joints": _joints(recording),
+        "boards": _boards(recording),
+        "events": [
+            {**event._asdict(), "t_s": (event.t_ns - start_t_ns) * 1e-9}
+            for event in recording.events
+        ],
+    }
+
+
+def _joints(recording: Recording) -> list[dict[str, Any]]:
+    extremes = {
+        "position_min_rad": _fold(recording, "joint_position_rad", np.fmin),
+        "position_max_rad": _fold(recording, "joint_position_rad", np.fmax),
+        "speed_max_rad_s": _fold(recording, "joint_velocity_rad_s", np.fmax, np.abs),
+        "iq_max_a": _fold(recording, "iq_a", np.fmax, np.abs),
+    }
+    valid = np.zeros(len(recording.joint_names))
+    for block in recording.blocks():
+        valid += recording["joint_valid"][block].sum(axis=0)
+    percent = 100.0 * valid / recording.sample_count if recording.sample_count else valid * np.nan
+    extremes["valid_percent"] = percent
+    return [
+        {"name": name, **{key: _number(values[number]) for key, values in extremes.items()}}
+        for number, name in enumerate(recording.joint_names)
+    ]
+
+
+def _fold(
+    recording: Recording,
+    name: str,
+    fold: np.ufunc,
+    of: Callable[[Array], Array] = np.asarray,
+) -> Array:
+    """The extreme of each joint; NaN, which stands for no value, does not count."""
+    result = np.full(recording[name].shape[1], np.nan)
+    for block in recording.blocks():
+        result = fold(result, fold.reduce(of(recording[name][block]), axis=0))
+    return result
+
+
+def _boards(recording: Recording) -> list[dict[str, Any]]:
+    counts = np.zeros((len(recording.board_names), 256), np.int64)
+    for block in recording.blocks():
+        for number, outcomes in enumerate(recording["board_outcome"][block].T):
+            counts[number] += np.bincount(outcomes, minlength=256)
+    names = recording.attributes["board_profiles"], recording.attributes["board_devices"]
+    return [
+        {
+            "name": name,
+            "profile": profile,
+            "device": device,
+            "outcomes": {
+                OUTCOMES.get(code, str(code)): int(row[code])
+                for code in np.flatnonzero(row).tolist()
+            },
+        }
+        for name, profile, device, row in zip(recording.board_names, *names, counts, strict=True)
+    ]
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
