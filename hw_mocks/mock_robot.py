@@ -6,8 +6,6 @@ Each motor's law, the physics and the boards' clocks advance together in steps o
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from daq.robot.description import BoardPort, Joint, Robot
@@ -62,15 +60,14 @@ class MockRobot:
         self.plant = make_plant(robot, self.truth, effects, step_s=_STEP_S, posture_rad=posture_rad)
         self._now_ns = 0
         # Streams of their own, so that switching one effect off leaves the others as they were.
-        phases, indices, *per_board = np.random.SeedSequence(seed).spawn(2 + len(robot.boards))
+        # The second is spent on nothing, so that a seed goes on meaning the same robot.
+        phases, _, *per_board = np.random.SeedSequence(seed).spawn(2 + len(robot.boards))
         actuators = make_actuators(robot, effects, np.random.default_rng(phases), step_s=_STEP_S)
-        index_angles = np.random.default_rng(indices).uniform(0.0, math.tau, len(robot.joints))
         self.boards: tuple[MockBoard, ...] = tuple(
             self._make_board(
                 port,
                 _profile(profile or port.profile, port),
                 actuators=actuators,
-                index_angles_rad=index_angles.tolist(),
                 effects=effects,
                 stream=stream,
                 calibration_s=calibration_s,
@@ -120,7 +117,6 @@ class MockRobot:
         profile: Profile,
         *,
         actuators: list[Actuator],
-        index_angles_rad: list[float],
         effects: Effects,
         stream: np.random.SeedSequence,
         calibration_s: float,
@@ -136,7 +132,8 @@ class MockRobot:
                     motor=self.robot.motor_of(joint),
                     drive=joint.drive,
                     actuator=actuators[number],
-                    index_angle_rad=index_angles_rad[number],
+                    # The plant counts motor angles from where the robot file places the index.
+                    index_angle_rad=0.0,
                 )
             return MotorOutput(
                 connection,

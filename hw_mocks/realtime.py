@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import os
 import time
 from collections.abc import Callable
 
 from hw_mocks.mock_robot import STEP_NS, MockRobot
 
 _LAG_MAX_NS = 20_000_000
+_NICENESS = -15
+
+
+def take_precedence() -> None:
+    """Let this process go before ordinary ones, where that is allowed: boards wait for nobody.
+
+    Programs that were started before keep their own precedence.
+    """
+    with contextlib.suppress(PermissionError):
+        os.setpriority(os.PRIO_PROCESS, 0, _NICENESS)
 
 
 class RealTime:
@@ -47,6 +60,9 @@ class RealTime:
 
     def run(self, is_over: Callable[[], bool]) -> None:
         """Simulate and serve until told to end; asked at every step."""
+        # A full collection takes 25 ms here, and programs would see their boards stand still.
+        gc.collect()
+        gc.freeze()
         while not is_over():
             # One step's time: what arrives meets a simulation at most a step behind the clock.
             until_ns = self._now_ns() + STEP_NS

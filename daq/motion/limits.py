@@ -1,0 +1,166 @@
+"""Checks a trajectory's rows against every limit of the robot file, before anything moves.
+
+Cheap enough to be done in the loop, chunk by chunk as rows are uploaded. A row is q of all joints,
+dq of all, and torque of all where it carries one. What the arm would collide with is not known
+here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daq.motion.errors import MotionError, MotionLimitError
+from daq.motion.planning import HARD_STOP, acceleration_max_rad_s2
+from daq.robot.description import Joint, Robot
+
+Rows = NDArray[np.float64]
+
+STEP_TOLERANCE = 0.05
+"""How far the step between two rows may be from their mean speed, relative to the highest speed."""
+
+
+class RowChecker:
+    """Checks rows of one robot; made once, used for every chunk.
+
+    Beside the limits stated in the robot file, q must go on as dq says, within `STEP_TOLERANCE`
+    of the joint's highest speed, and dq must not change faster than in a hard stop: either would
+    be a jump.
+
+    Args:
+        robot: Whose limits.
+        period_s: Time between two rows.
+    """
+
+    def __init__(self, robot: Robot, *, period_s: float = 1e-3) -> None:
+        self._joints = robot.joints
+        self._period_s = period_s
+        limits = [joint.limits for joint in robot.joints]
+        torques = [
+            min(joint.limits.torque_max_nm, joint.limits.current_max_a * _nm_per_a(robot, joint))
+            for joint in robot.joints
+        ]
+        self._nm_per_a = [_nm_per_a(robot, joint) for joint in robot.joints]
+        speeds = [limit.velocity_max_rad_s for limit in limits]
+        self._high = np.array([*(limit.position_max_rad for limit in limits), *speeds, *torques])
+        self._low = -self._high
+        self._low[: len(limits)] = [limit.position_min_rad for limit in limits]
+        # Of q less what the mean speed explains, then of dq: between two rows.
+        self._step_max = np.array(
+            [STEP_TOLERANCE * period_s * speed for speed in speeds]
+            + [HARD_STOP * period_s * acceleration_max_rad_s2(joint) for joint in robot.joints]
+        )
+
+    def check(
+        self, rows: Rows, *, first_row: int = 0, previous_row: Sequence[float] | None = None
+    ) -> None:
+        """Checks some rows in a row.
+
+        Args:
+            rows: Shape (rows, 2 or 3 times joints).
+            first_row: Number of the first of them, for messages.
+            previous_row: The row before it, unless it is the very first.
+
+        Raises:
+            MotionError: The shape is wrong.
+            MotionLimitError: A limit is exceeded; names the first row that does, and the joint.
+        """
+        joints = len(self._joints)
+        if rows.ndim != 2 or rows.shape[1] not in (2 * joints, 3 * joints):
+            shape = " × ".join(map(str, rows.shape))
+            raise MotionError(
+                f"rows of shape {shape}, expected {2 * joints} or {3 * joints} columns for"
+                f" {joints} joints"
+            )
+        columns = rows.shape[1]
+        # Comparisons with NaN are false: what is no number is outside, too.
+        is_inside = (rows >= self._low[:columns]) & (rows <= self._high[:columns])
+        steps = rows
+        if previous_row is not None:
+            steps = np.concatenate((np.array([previous_row[:columns]]), rows))
+        changes = steps[1:, : 2 * joints] - steps[:-1, : 2 * joints]
+        speeds = steps[:, joints : 2 * joints]
+        changes[:, :joints] -= (0.5 * self._period_s) * (speeds[1:] + speeds[:-1])
+        is_smooth = np.abs(changes) <= self._step_max
+        if is_inside.all() and is_smooth.all():
+            return
+        skipped = 0 if previous_row is not None else 1
+        outside = _first_false(is_inside)
+        jump = _first_false(is_smooth)
+        if outside and not (jump and jump[0] + skipped < outside[0]):
+            raise self._outside(rows, *outside, first_row)
+        if jump:
+            row, column = jump
+            raise self._jump(float(changes[jump]), column, first_row + row + skipped)
+
+    def _outside(self, rows: Rows, row: int, column: int, first_row: int) -> MotionLimitError:
+        kind, number = divmod(column, len(self._joints))
+        joint, value = self._joints[number], float(rows[row, column])
+        low, high = float(self._low[column]), float(self._high[column])
+        limit = low if value < low else high
+        unit = ("rad", "rad/s", "N·m")[kind]
+        message = f"{value:.6g} {unit} {self._at(first_row + row)}"
+        if not np.isfinite(value):
+            message += ", which is no number"
+        elif kind == 2 and high < joint.limits.torque_max_nm:
+            needed_a, current_a = abs(value) / self._nm_per_a[number], joint.limits.current_max_a
+            message += f" needs {needed_a:.4g} A, limit {current_a:.4g} A ({high:.4g} N·m)"
+        else:
+            message += f", limit {limit:.6g} {unit}"
+        if kind < 2 and low <= np.deg2rad(value) <= high:
+            message += "; is it in degrees?"
+        return MotionLimitError(joint.name, message, value=value, limit=limit, row=first_row + row)
+
+    def _jump(self, change: float, column: int, row: int) -> MotionLimitError:
+        kind, number = divmod(column, len(self._joints))
+        name, limit = self._joints[number].name, float(self._step_max[column])
+        if kind:
+            message = f"its speed jumps by {change:.4g} rad/s {self._at(row)}"
+            message += f", limit {limit:.4g} rad/s per row"
+        else:
+            message = f"its position jumps by {change:.4g} rad {self._at(row)}, beyond what its"
+            message += f" speed explains, limit {limit:.4g} rad"
+        return MotionLimitError(name, message, value=change, limit=limit, row=row)
+
+    def _at(self, row: int) -> str:
+        return f"at row {row} (t = {row * self._period_s:.3f} s)"
+
+
+def check_rows(
+    rows: Rows,
+    robot: Robot,
+    *,
+    first_row: int = 0,
+    previous_row: Sequence[float] | None = None,
+    period_s: float = 1e-3,
+) -> None:
+    """`RowChecker.check`, for who checks only once.
+
+    Args:
+        rows: Shape (rows, 2 or 3 times joints).
+        robot: Whose limits.
+        first_row: Number of the first of them, for messages.
+        previous_row: The row before it, unless it is the very first.
+        period_s: Time between two rows.
+
+    Raises:
+        MotionError: The shape is wrong.
+        MotionLimitError: A limit is exceeded; names the first row that does, and the joint.
+    """
+    checker = RowChecker(robot, period_s=period_s)
+    checker.check(rows, first_row=first_row, previous_row=previous_row)
+
+
+def _nm_per_a(robot: Robot, joint: Joint) -> float:
+    drive = joint.drive
+    nm_per_a = robot.motor_of(joint).torque_constant_nm_per_a
+    return nm_per_a * drive.gear_reduction * drive.gear_efficiency
+
+
+def _first_false(flags: NDArray[np.bool_]) -> tuple[int, int] | None:
+    if flags.all():
+        return None
+    row, column = np.unravel_index(int(flags.argmin()), flags.shape)
+    return int(row), int(column)

@@ -1,0 +1,316 @@
+"""Makes motions that keep the robot file's limits.
+
+A robot file states no acceleration. Moves keep to one that reaches the joint's highest speed in
+`SPEED_UP_S`, a stop in front of a limit brakes at most `HARD_STOP` times as hard. Planning takes
+some tens of microseconds, so the loop can do it between two cycles.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence as Values
+
+from daq.motion import quintic
+from daq.motion.errors import MotionLimitError
+from daq.motion.moves import QuinticMove, Sequence, SpeedChange, Standstill
+from daq.motion.playback import Playback
+from daq.robot.description import Joint
+
+SPEED_UP_S = 0.25
+"""Acceleration limit: in this time from rest to `velocity_max_rad_s`."""
+HARD_STOP = 10.0
+FADE_S = 0.5
+"""Time in which a feed-forward torque comes and goes, at least."""
+_SHORTEST_S = 0.05
+"""Of any move and change of speed, however small: a few cycles would be a jolt."""
+_GROWTH_MIN = 1.01
+_DURATION_MAX_S = 600.0
+_SLACK = 1.0 + 1e-9
+# Of a quintic between two rests: peaks of speed and acceleration, for way and duration 1.
+_REST_SPEED = 15.0 / 8.0
+_REST_ACCELERATION = 10.0 / math.sqrt(3.0)
+
+
+def acceleration_max_rad_s2(joint: Joint) -> float:
+    """The acceleration that planned moves of a joint keep to."""
+    return joint.limits.velocity_max_rad_s / SPEED_UP_S
+
+
+def plan_move(
+    joints: Values[Joint],
+    start_q: Values[float],
+    start_dq: Values[float],
+    end_q: Values[float],
+    end_dq: Values[float] | None = None,
+    *,
+    period_s: float,
+    speed_fraction: float = 0.5,
+    duration_s: float = 0.0,
+    duration_min_s: float = 0.0,
+    start_torque: Values[float] | None = None,
+    end_torque: Values[float] | None = None,
+) -> QuinticMove:
+    """A smooth move of all joints together that keeps every limit all the way.
+
+    Args:
+        joints: Whose limits; one entry of the following for each.
+        start_q: Where they are (rad). Whoever stands outside its limits may only come back.
+        start_dq: How fast they are (rad/s).
+        end_q: Where they shall be.
+        end_dq: How fast they shall be there; by default at rest.
+        period_s: The loop's period.
+        speed_fraction: How much of its highest speed a joint may use, unless it starts or ends
+            faster.
+        duration_s: How long it shall take; 0 for as short as the limits allow.
+        duration_min_s: How long it shall take at least, in that case.
+        start_torque: Feed-forward torque at the start (N·m).
+        end_torque: Feed-forward torque at the end.
+
+    Returns:
+        The move.
+
+    Raises:
+        MotionLimitError: The target or the way there is outside a limit, or the duration too short.
+    """
+    end_dq = end_dq or (0.0,) * len(joints)
+    plans = [
+        _JointPlan(*ends, fraction=speed_fraction)
+        for ends in zip(joints, start_q, start_dq, end_q, end_dq, strict=True)
+    ]
+    if duration_s:
+        cycles = max(1, math.ceil(duration_s / period_s - 1e-6))
+    else:
+        cycles = _shortest(plans, duration_min_s, period_s)
+    for plan in plans:
+        plan.check(cycles * period_s)
+        plan.check_way(cycles * period_s)
+    return QuinticMove(
+        start_q,
+        start_dq,
+        end_q,
+        end_dq,
+        cycles=cycles,
+        period_s=period_s,
+        start_torque=start_torque,
+        end_torque=end_torque,
+    )
+
+
+def plan_speed(
+    joints: Values[Joint],
+    start_q: Values[float],
+    start_dq: Values[float],
+    target_dq: Values[float],
+    *,
+    period_s: float,
+) -> SpeedChange:
+    """A smooth change to constant speeds, which then last. Whoever starts it watches the position.
+
+    Args:
+        joints: Whose limits; one entry of the following for each.
+        start_q: Where they are (rad).
+        start_dq: How fast they are (rad/s).
+        target_dq: How fast they shall be.
+        period_s: The loop's period.
+
+    Returns:
+        The motion, endless unless all speeds asked for are zero.
+
+    Raises:
+        MotionLimitError: A speed is beyond the limit.
+    """
+    ramps_s = []
+    for joint, dq, target in zip(joints, start_dq, target_dq, strict=True):
+        limit = joint.limits.velocity_max_rad_s
+        if not abs(target) <= limit:
+            raise MotionLimitError(
+                joint.name,
+                f"a speed of {target:.4g} rad/s was asked for, limit {limit:.4g} rad/s",
+                value=target,
+                limit=limit,
+            )
+        ramps_s.append(_ramp_s(joint, target - dq))
+    return SpeedChange(start_q, start_dq, target_dq, ramp_s=ramps_s, period_s=period_s)
+
+
+def stop_move(
+    joints: Values[Joint],
+    q: Values[float],
+    dq: Values[float],
+    *,
+    period_s: float,
+    start_torque: Values[float] | None = None,
+) -> SpeedChange:
+    """Bring every joint smoothly to rest, inside its position limits if that is possible at all.
+
+    Never refuses: a stop must always be possible. A joint that comes too fast towards a limit
+    brakes harder, up to `HARD_STOP` times; what is left then is for the safe stop.
+
+    Args:
+        joints: Whose limits; one entry of the following for each.
+        q: Where they are (rad).
+        dq: How fast they are (rad/s).
+        period_s: The loop's period.
+        start_torque: Present feed-forward torque (N·m), faded out smoothly.
+
+    Returns:
+        The motion; it ends at rest.
+    """
+    ramps_s = []
+    for joint, position, speed in zip(joints, q, dq, strict=True):
+        limits, ramp_s = joint.limits, _ramp_s(joint, speed)
+        room = limits.position_max_rad - position if speed > 0 else position
+        room -= 0.0 if speed > 0 else limits.position_min_rad
+        if abs(speed) * ramp_s > 2.0 * room:
+            ramp_s = max(2.0 * room / abs(speed), ramp_s / HARD_STOP, period_s)
+        ramps_s.append(ramp_s)
+    at_rest = (0.0,) * len(joints)
+    return SpeedChange(
+        q,
+        dq,
+        at_rest,
+        ramp_s=ramps_s,
+        period_s=period_s,
+        start_torque=start_torque,
+        fade_s=FADE_S,
+    )
+
+
+def plan_playback(
+    joints: Values[Joint],
+    start_q: Values[float],
+    start_dq: Values[float],
+    playback: Playback,
+    *,
+    period_s: float,
+    speed_fraction: float = 0.5,
+    start_torque: Values[float] | None = None,
+) -> Sequence:
+    """Everything around a trajectory: go to its first row, play it, stop, stay.
+
+    Args:
+        joints: Whose limits, in the order of the trajectory's columns.
+        start_q: Where they are (rad).
+        start_dq: How fast they are (rad/s).
+        playback: The trajectory, whose rows have been checked.
+        period_s: The loop's period.
+        speed_fraction: How much of the highest speed the way to the first row may use.
+        start_torque: Feed-forward torque at the start (N·m).
+
+    Returns:
+        The whole motion: approach (0), trajectory (1), stop (2), standstill (3).
+
+    Raises:
+        MotionLimitError: The first row cannot be reached inside the limits.
+    """
+    count = len(joints)
+    first, last = playback.row(0), playback.end_row
+    approach = plan_move(
+        joints,
+        start_q,
+        start_dq,
+        first[:count],
+        first[count : 2 * count],
+        period_s=period_s,
+        speed_fraction=speed_fraction,
+        duration_min_s=FADE_S if any(first[2 * count :]) or any(start_torque or ()) else 0.0,
+        start_torque=start_torque,
+        end_torque=first[2 * count :],
+    )
+    stop = stop_move(
+        joints,
+        last[:count],
+        last[count : 2 * count],
+        period_s=period_s,
+        start_torque=last[2 * count :],
+    )
+    stay = Standstill(stop.row(stop.cycles or 0)[:count])
+    return Sequence(approach, playback, stop, stay)
+
+
+def _ramp_s(joint: Joint, change_rad_s: float) -> float:
+    # The speed's curve 3s² - 2s³ is 1.5 times as steep in its middle as on average.
+    return max(1.5 * abs(change_rad_s) / acceleration_max_rad_s2(joint), _SHORTEST_S)
+
+
+class _JointPlan:
+    """One joint's part of a move of yet unknown duration."""
+
+    __slots__ = ("_high", "_low", "_way", "acceleration", "dq", "end_dq", "name", "q", "speed")
+
+    def __init__(
+        self, joint: Joint, q: float, dq: float, end_q: float, end_dq: float, *, fraction: float
+    ) -> None:
+        limits = joint.limits
+        self.name, self.q, self.dq, self.end_dq = joint.name, q, dq, end_dq
+        self._way = end_q - q
+        self._low, self._high = limits.position_min_rad, limits.position_max_rad
+        self.speed = max(fraction * limits.velocity_max_rad_s, abs(dq), abs(end_dq))
+        self.acceleration = acceleration_max_rad_s2(joint)
+        for what, value in (("starts", dq), ("ends", end_dq)):
+            if not abs(value) <= limits.velocity_max_rad_s:
+                limit = limits.velocity_max_rad_s
+                message = f"the move {what} at {value:.4g} rad/s, limit {limit:.4g} rad/s"
+                raise MotionLimitError(self.name, message, value=value, limit=limit)
+        self._check_position(end_q, "the target is")
+        self._low, self._high = min(self._low, q), max(self._high, q)
+
+    @property
+    def shortest_s(self) -> float:
+        """What it takes at least; exact between two rests."""
+        way = abs(self._way)
+        if not self.dq and not self.end_dq:
+            by_acceleration = math.sqrt(_REST_ACCELERATION * way / self.acceleration)
+            return max(_REST_SPEED * way / self.speed, by_acceleration)
+        change = abs(self.end_dq - self.dq)
+        return max(way / self.speed, 1.5 * change / self.acceleration)
+
+    def stretch(self, duration_s: float) -> float:
+        """How many times as long it had to take, at a guess; 1 or less when it may be so short."""
+        speed, acceleration = self._peaks(duration_s)
+        return max(speed / self.speed, math.sqrt(acceleration / self.acceleration)) / _SLACK
+
+    def check(self, duration_s: float) -> None:
+        """Whether speed and acceleration stay inside their limits."""
+        peaks = zip(
+            self._peaks(duration_s),
+            (self.speed, self.acceleration),
+            ("rad/s", "rad/s²"),
+            strict=True,
+        )
+        for value, limit, unit in peaks:
+            if not value <= limit * _SLACK:
+                message = f"a move within {duration_s:.4g} s needs {value:.4g} {unit}"
+                message += f", limit {limit:.4g} {unit}; give it more time"
+                raise MotionLimitError(self.name, message, value=value, limit=limit)
+
+    def _peaks(self, duration_s: float) -> tuple[float, float]:
+        ends = (self._way, duration_s * self.dq, duration_s * self.end_dq)
+        return quintic.peak_speed(*ends) / duration_s, quintic.peak_acceleration(
+            *ends
+        ) / duration_s**2
+
+    def check_way(self, duration_s: float) -> None:
+        """Whether the position stays inside its limits, which long moves from speed may leave."""
+        if self.dq or self.end_dq:
+            ends = (self._way, duration_s * self.dq, duration_s * self.end_dq)
+            for reached in quintic.range_of(*ends):
+                self._check_position(self.q + reached, f"a move within {duration_s:.4g} s reaches")
+
+    def _check_position(self, value: float, what: str) -> None:
+        if not self._low - 1e-12 <= value <= self._high + 1e-12:
+            limit = self._low if value < self._low else self._high
+            message = f"{what} {value:.4g} rad, limit {limit:.4g} rad"
+            raise MotionLimitError(self.name, message, value=value, limit=limit)
+
+
+def _shortest(plans: list[_JointPlan], least_s: float, period_s: float) -> int:
+    """About the fewest cycles that keep the limits of speed and acceleration."""
+    duration_s = max(least_s, _SHORTEST_S, *(plan.shortest_s for plan in plans))
+    while True:
+        cycles = max(1, math.ceil(duration_s / period_s - 1e-9))
+        duration_s = cycles * period_s
+        stretch = max(plan.stretch(duration_s) for plan in plans)
+        if stretch <= 1.0 or duration_s > _DURATION_MAX_S:
+            return cycles
+        duration_s *= max(stretch, _GROWTH_MIN)

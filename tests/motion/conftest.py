@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from daq.robot import load_robot
+from daq.robot.description import Robot
+
+# Test folders are no packages: their shared modules are found by this path.
+sys.path.insert(0, str(Path(__file__).parent))
+
+
+@pytest.fixture(scope="session")
+def arm4() -> Robot:
+    """The whole arm."""
+    return load_robot("laas4")
+
+
+@pytest.fixture(scope="session")
+def bench() -> Robot:
+    """One joint without a link."""
+    return load_robot("bench1")

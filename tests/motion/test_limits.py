@@ -1,0 +1,129 @@
+"""Rows of a trajectory against the robot file's limits."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import hypothesis.strategies as st
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+
+from daq.motion.errors import MotionError, MotionLimitError
+from daq.motion.limits import RowChecker, check_rows
+from daq.robot import load_robot
+from daq.robot.description import Robot
+
+ARM = load_robot("laas4")
+CHECKER = RowChecker(ARM)
+JOINTS = 4
+
+
+def sine(
+    *, amplitude: float = 1.0, rad_s: float = 2.0, rows: int = 300, first: int = 0
+) -> np.ndarray[Any, np.dtype[np.float64]]:
+    t = (first + np.arange(rows))[:, np.newaxis] * 1e-3 + np.arange(JOINTS)
+    q, dq = amplitude * np.sin(rad_s * t), rad_s * amplitude * np.cos(rad_s * t)
+    return np.hstack([q, dq, q])
+
+
+@given(amplitude=st.floats(0, 2.4), first=st.integers(0, 10_000), has_torque=st.booleans())
+def test_what_is_inside_is_accepted(amplitude: float, first: int, has_torque: bool) -> None:
+    rows = sine(amplitude=amplitude, first=first)[:, : JOINTS * (3 if has_torque else 2)]
+    CHECKER.check(rows[:1])
+    CHECKER.check(rows[1:], first_row=1, previous_row=rows[0].tolist())
+    check_rows(rows, ARM)
+
+
+@given(
+    row=st.integers(0, 299),
+    column=st.integers(0, 3 * JOINTS - 1),
+    value=st.sampled_from([math.nan, math.inf, -math.inf, 1e9, -1e9]),
+)
+def test_the_first_violation_is_named(row: int, column: int, value: float) -> None:
+    rows = sine(rows=300)
+    rows[row, column] = value
+    rows[row + 1 :, (column + 5) % 12] = 1e12
+    with pytest.raises(MotionLimitError) as caught:
+        CHECKER.check(rows, first_row=1000)
+    error = caught.value
+    assert error.row == 1000 + row
+    assert error.joint == f"joint{column % JOINTS + 1}"
+    assert f"at row {1000 + row} (t = {1 + row * 1e-3:.3f} s)" in str(error)
+    assert math.isnan(value) or error.value == value
+
+
+@given(row=st.integers(1, 299), joint=st.integers(0, 3), jump=st.sampled_from([0.01, -0.01]))
+def test_a_jump_of_the_position_is_named(row: int, joint: int, jump: float) -> None:
+    rows = sine()
+    rows[row:, joint] += jump
+    with pytest.raises(MotionLimitError, match="its position jumps by") as caught:
+        CHECKER.check(rows)
+    assert (caught.value.row, caught.value.joint) == (row, f"joint{joint + 1}")
+    assert caught.value.value == pytest.approx(jump, abs=1e-6)
+
+
+def test_a_jump_between_two_chunks_is_found() -> None:
+    rows = sine()
+    rows[150:, 2] += 0.01
+    CHECKER.check(rows[:150])
+    with pytest.raises(MotionLimitError, match="position jumps") as caught:
+        CHECKER.check(rows[150:], first_row=150, previous_row=rows[149].tolist())
+    assert caught.value.row == 150
+
+
+def test_a_jump_of_the_speed_is_named() -> None:
+    rows = sine(amplitude=0.0)
+    rows[100:, 5] = 0.3
+    rows[100:, 1] = np.arange(200) * 0.3e-3
+    with pytest.raises(
+        MotionLimitError, match=r"its speed jumps by 0\.3 rad/s at row 100"
+    ) as caught:
+        CHECKER.check(rows)
+    assert caught.value.joint == "joint2"
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ([7, 0, 0, 0], "joint1: 7 rad at row 0 (t = 0.000 s), limit 6.28319 rad; is it in degrees"),
+        ([0, 0, 0, -400], "joint4: -400 rad at row 0 (t = 0.000 s), limit -6.28319 rad"),
+    ],
+)
+def test_positions(row: list[float], message: str) -> None:
+    with pytest.raises(MotionLimitError) as caught:
+        CHECKER.check(np.array([[*row, 0, 0, 0, 0]], dtype=float))
+    assert str(caught.value).startswith(message)
+
+
+def test_a_torque_is_limited_by_itself_and_by_the_current_it_needs() -> None:
+    nothing = [0.0] * 8
+    # joint3: K_i = 0.0276 N·m/A, gear 31, 9 A.
+    with pytest.raises(MotionLimitError, match=r"joint3: 9 N·m .* needs 10.5\d* A, limit 9 A"):
+        CHECKER.check(np.array([[*nothing, 0, 0, 9, 0]]))
+    CHECKER.check(np.array([[*nothing, 0, 0, 7.5, 0]]))
+    weak = _with_torque_max(ARM, 5.0)
+    with pytest.raises(MotionLimitError, match=r"joint3: -6 N·m .* limit -5 N·m"):
+        check_rows(np.array([[*nothing, 0, 0, -6, 0]]), weak)
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (3, 9), (12,), (0, 5)])
+def test_other_shapes_are_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(MotionError, match="expected 8 or 12 columns for 4 joints"):
+        CHECKER.check(np.zeros(shape))
+
+
+def test_no_rows_are_fine() -> None:
+    CHECKER.check(np.zeros((0, 8)))
+
+
+def _with_torque_max(robot: Robot, torque_max_nm: float) -> Robot:
+    joints = tuple(
+        msgspec.structs.replace(
+            joint, limits=msgspec.structs.replace(joint.limits, torque_max_nm=torque_max_nm)
+        )
+        for joint in robot.joints
+    )
+    return msgspec.structs.replace(robot, joints=joints)

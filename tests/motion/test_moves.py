@@ -1,0 +1,289 @@
+"""Moves: smooth between rows, exact at their ends, inside every limit all the way."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import hypothesis.strategies as st
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import assume, given
+
+from daq.motion import quintic
+from daq.motion.errors import MotionError, MotionLimitError
+from daq.motion.motion import Motion
+from daq.motion.moves import QuinticMove, Sequence, SpeedChange, Standstill
+from daq.motion.planning import (
+    HARD_STOP,
+    acceleration_max_rad_s2,
+    plan_move,
+    plan_playback,
+    plan_speed,
+    stop_move,
+)
+from daq.motion.playback import Playback
+from daq.robot import load_robot
+from daq.robot.description import Joint
+
+PERIOD_S = 1e-3
+ARM = load_robot("laas4")
+VELOCITY_MAX = 5.0
+
+
+def joint(low: float = -2.0, high: float = 2.0) -> Joint:
+    first = ARM.joints[0]
+    limits = msgspec.structs.replace(first.limits, position_min_rad=low, position_max_rad=high)
+    return msgspec.structs.replace(first, limits=limits)
+
+
+def rows_of(motion: Motion, count: int | None = None) -> np.ndarray[Any, np.dtype[np.float64]]:
+    count = (motion.cycles or 0) + 2 if count is None else count
+    return np.array([motion.row(k) for k in range(count)])
+
+
+def assert_smooth(
+    rows: np.ndarray[Any, Any], joints: int, acceleration: float, *, jerk: float
+) -> None:
+    """q goes on as dq says, and dq changes no faster than the acceleration allows."""
+    q, dq = rows[:, :joints], rows[:, joints : 2 * joints]
+    steps = np.diff(q, axis=0) - 0.5 * PERIOD_S * (dq[1:] + dq[:-1])
+    # The trapezoidal rule's own error.
+    assert np.abs(steps).max() <= jerk * PERIOD_S**3 / 12 * 1.01 + 1e-12
+    assert np.abs(np.diff(dq, axis=0)).max() <= acceleration * PERIOD_S * 1.001 + 1e-12
+
+
+postures = st.lists(st.floats(-1.9, 1.9), min_size=2, max_size=2)
+speeds = st.lists(st.floats(-1.0, 1.0), min_size=2, max_size=2)
+
+
+@given(
+    way=st.floats(-3, 3),
+    u0=st.floats(-3, 3),
+    u1=st.floats(-3, 3),
+)
+def test_peaks_in_closed_form_are_those_of_a_dense_look(way: float, u0: float, u1: float) -> None:
+    s = np.linspace(0.0, 1.0, 4001)
+    travel: Any = quintic.travel(way, u0, u1, s)  # type: ignore[arg-type]
+    speed: Any = quintic.speed(way, u0, u1, s)  # type: ignore[arg-type]
+    acceleration = np.gradient(speed, s)
+    assert quintic.peak_speed(way, u0, u1) == pytest.approx(np.abs(speed).max(), abs=1e-3)
+    peak = quintic.peak_acceleration(way, u0, u1)
+    assert peak == pytest.approx(np.abs(acceleration).max(), abs=0.3, rel=1e-3)
+    low, high = quintic.range_of(way, u0, u1)
+    assert low <= travel.min() + 1e-9 and high >= travel.max() - 1e-9
+    assert (low, high) == pytest.approx((travel.min(), travel.max()), abs=1e-4)
+    assert np.gradient(travel, s)[1:-1] == pytest.approx(speed[1:-1], abs=1e-3)
+
+
+@given(q=postures, dq=speeds, end=postures, end_dq=speeds, cycles=st.integers(50, 3000))
+def test_a_quintic_begins_and_ends_as_told(
+    q: list[float], dq: list[float], end: list[float], end_dq: list[float], cycles: int
+) -> None:
+    move = QuinticMove(q, dq, end, end_dq, cycles=cycles, period_s=PERIOD_S)
+    assert move.row(0) == pytest.approx((*q, *dq, 0, 0), abs=1e-12)
+    assert move.row(cycles) == move.row(cycles + 5) == (*end, 0, 0, 0, 0)
+    # One row before its end it is as near to it as its end speed says.
+    before = move.row(cycles - 1)
+    seconds = cycles * PERIOD_S
+    for number in range(2):
+        ends = (end[number] - q[number], dq[number] * seconds, end_dq[number] * seconds)
+        acceleration = quintic.peak_acceleration(*ends) / seconds**2
+        left = end[number] - before[number] - end_dq[number] * PERIOD_S
+        assert abs(left) <= acceleration * PERIOD_S**2 + 1e-12
+        assert abs(before[2 + number] - end_dq[number]) <= acceleration * PERIOD_S + 1e-12
+
+
+@given(q=postures, dq=speeds, end=postures, end_dq=speeds, fraction=st.floats(0.05, 1.0))
+def test_a_planned_move_keeps_every_limit(
+    q: list[float], dq: list[float], end: list[float], end_dq: list[float], fraction: float
+) -> None:
+    joints = [joint(), joint(-1.95, 1.95)]
+    try:
+        move = plan_move(joints, q, dq, end, end_dq, period_s=PERIOD_S, speed_fraction=fraction)
+    except MotionLimitError as error:
+        # Only because there is no room to turn round in.
+        assert "rad, limit" in str(error)
+        assert any(abs(p) > 1.9 - 2.0 * 1.0**2 for p in (*q, *end))
+        assume(False)
+    rows = rows_of(move, move.cycles)
+    for number, each in enumerate(joints):
+        limits = each.limits
+        assert rows[:, number].min() >= limits.position_min_rad - 1e-9
+        assert rows[:, number].max() <= limits.position_max_rad + 1e-9
+        top = max(fraction * VELOCITY_MAX, abs(dq[number]), abs(end_dq[number]))
+        assert np.abs(rows[:, 2 + number]).max() <= top * (1 + 1e-6)
+    assert_smooth(rows, 2, acceleration_max_rad_s2(joints[0]), jerk=1e5)
+
+
+@given(q=postures, end=postures, fraction=st.floats(0.05, 1.0))
+def test_between_rests_a_planned_move_is_as_short_as_can_be(
+    q: list[float], end: list[float], fraction: float
+) -> None:
+    joints = [joint(), joint()]
+    rest = [0.0, 0.0]
+    move = plan_move(joints, q, rest, end, period_s=PERIOD_S, speed_fraction=fraction)
+    assume(move.cycles > 50)
+    with pytest.raises(MotionLimitError, match="give it more time"):
+        plan_move(
+            joints,
+            q,
+            rest,
+            end,
+            period_s=PERIOD_S,
+            speed_fraction=fraction,
+            duration_s=(move.cycles - 2) * PERIOD_S,
+        )
+    longer = plan_move(joints, q, rest, end, period_s=PERIOD_S, duration_s=30.0)
+    assert longer.cycles == 30_000
+
+
+def test_a_target_outside_the_limits_is_refused_with_joint_value_and_limit() -> None:
+    with pytest.raises(MotionLimitError) as caught:
+        plan_move([joint()], [0.0], [0.0], [2.5], period_s=PERIOD_S)
+    error = caught.value
+    assert (error.joint, error.value, error.limit) == ("joint1", 2.5, 2.0)
+    assert str(error) == "joint1: the target is 2.5 rad, limit 2 rad"
+
+
+@pytest.mark.parametrize("target", [math.nan, math.inf])
+def test_a_target_that_is_no_number_is_refused(target: float) -> None:
+    with pytest.raises(MotionLimitError):
+        plan_move([joint()], [0.0], [0.0], [target], period_s=PERIOD_S)
+    with pytest.raises(MotionLimitError):
+        plan_speed([joint()], [0.0], [0.0], [target], period_s=PERIOD_S)
+
+
+def test_a_move_that_would_swing_out_of_the_limits_is_refused() -> None:
+    with pytest.raises(MotionLimitError, match=r"reaches 2\.\d+ rad, limit 2 rad"):
+        plan_move([joint()], [1.9], [3.0], [0.0], period_s=PERIOD_S)
+
+
+def test_who_stands_outside_its_limits_may_come_back_and_no_further_out() -> None:
+    move = plan_move([joint()], [2.3], [0.0], [1.0], period_s=PERIOD_S)
+    assert rows_of(move)[:, 0].max() == 2.3
+    with pytest.raises(MotionLimitError):
+        plan_move([joint()], [2.3], [0.0], [2.2], period_s=PERIOD_S)
+
+
+def test_a_move_too_fast_at_an_end_is_refused() -> None:
+    with pytest.raises(MotionLimitError, match=r"ends at 5\.5 rad/s, limit 5 rad/s"):
+        plan_move([joint()], [0.0], [0.0], [1.0], [5.5], period_s=PERIOD_S)
+
+
+def test_nowhere_to_go_takes_a_moment() -> None:
+    move = plan_move([joint()], [0.5], [0.0], [0.5], period_s=PERIOD_S)
+    assert move.cycles == 50
+    assert rows_of(move).tolist() == [[0.5, 0, 0]] * 52
+
+
+def test_a_quintic_of_no_cycles_is_refused() -> None:
+    with pytest.raises(MotionError, match="at least 1"):
+        QuinticMove([0.0], [0.0], [1.0], [0.0], cycles=0, period_s=PERIOD_S)
+
+
+@given(q=st.floats(-1.99, 1.99), dq=st.floats(-VELOCITY_MAX, VELOCITY_MAX))
+def test_a_stop_is_smooth_and_inside_the_limits_where_that_is_possible(q: float, dq: float) -> None:
+    stop = stop_move([joint()], [q], [dq], period_s=PERIOD_S)
+    assert stop.cycles is not None
+    rows = rows_of(stop)
+    assert rows[0, :2].tolist() == [q, dq]
+    assert rows[-1, 1] == rows[-2, 1] == 0.0
+    hardest = HARD_STOP * acceleration_max_rad_s2(joint())
+    # The cubic of speed: peaks of acceleration and jerk for the shortest ramp that it may take.
+    shortest_s = max(1.5 * abs(dq) / hardest, 0.005 - 1e-9)
+    assert_smooth(rows, 1, 1.5 * abs(dq) / shortest_s, jerk=6 * abs(dq) / shortest_s**2)
+    room = (2.0 - q) if dq > 0 else (q + 2.0)
+    if 0.5 * abs(dq) * shortest_s <= room:
+        assert np.abs(rows[:, 0]).max() <= 2.0 + 1e-9
+
+
+@given(dq=st.floats(-VELOCITY_MAX, VELOCITY_MAX), target=st.floats(-VELOCITY_MAX, VELOCITY_MAX))
+def test_a_change_of_speed_is_smooth_and_then_lasts(dq: float, target: float) -> None:
+    motion = plan_speed([joint()], [0.3], [dq], [target], period_s=PERIOD_S)
+    rows = rows_of(motion, 3000)
+    change = abs(target - dq)
+    ramp_s = max(0.05, 1.5 * change / acceleration_max_rad_s2(joint()))
+    assert_smooth(rows, 1, 1.5 * change / ramp_s, jerk=6 * change / ramp_s**2)
+    assert rows[0, :2].tolist() == pytest.approx([0.3, dq])
+    assert rows[-1, 1] == target
+    assert rows[-1, 0] - rows[-2, 0] == pytest.approx(target * PERIOD_S, abs=1e-12)
+    assert motion.cycles is None or target == 0.0
+    # It lasts: an hour later it is where that speed leads.
+    if target:
+        hour = motion.row(3_600_000)[0] - motion.row(3000)[0]
+        assert hour == pytest.approx(target * 3597.0, rel=1e-12)
+
+
+def test_a_speed_beyond_the_limit_is_refused() -> None:
+    with pytest.raises(MotionLimitError, match=r"a speed of -5.1 rad/s .* limit 5 rad/s"):
+        plan_speed([joint()], [0.0], [0.0], [-5.1], period_s=PERIOD_S)
+
+
+def test_standstill() -> None:
+    motion = Standstill([0.5, -1.0])
+    assert motion.cycles is None
+    assert motion.row(0) == motion.row(10**9) == (0.5, -1.0, 0, 0, 0, 0)
+
+
+def playback_of(
+    amplitude: float, phase: float, *, torque: bool
+) -> tuple[Playback, np.ndarray[Any, Any]]:
+    t = np.arange(1000) * PERIOD_S
+    q = amplitude * np.sin(3.0 * t + phase)[:, np.newaxis]
+    dq = 3.0 * amplitude * np.cos(3.0 * t + phase)[:, np.newaxis]
+    rows = np.hstack([q, dq, 2.0 + q] if torque else [q, dq])
+    return Playback(1, has_torque=torque, chunks=[rows[:400].tobytes(), rows[400:].tobytes()]), rows
+
+
+@given(
+    start=st.floats(-1.5, 1.5),
+    amplitude=st.floats(0.01, 0.5),
+    phase=st.floats(0, 6),
+    torque=st.booleans(),
+)
+def test_a_playback_is_reached_and_left_without_any_jump(
+    start: float, amplitude: float, phase: float, torque: bool
+) -> None:
+    playback, rows = playback_of(amplitude, phase, torque=torque)
+    whole = plan_playback([joint()], [start], [0.0], playback, period_s=PERIOD_S)
+    assert whole.cycles is None
+    first = next(k for k in range(10_000) if whole.row(k) and whole.number == 1)
+    played = np.array([whole.row(first + k) for k in range(999)])
+    assert np.array_equal(played[:, : rows.shape[1]], rows[:-1])
+    everything = rows_of(whole, first + 2500)
+    assert everything[0].tolist() == [start, 0.0, 0.0]
+    assert whole.number == 3
+    assert everything[-1, 1:].tolist() == [0.0, 0.0]
+    assert_smooth(everything, 1, acceleration_max_rad_s2(joint()), jerk=2e4)
+    assert np.abs(np.diff(everything[:, 2])).max() <= (0.05 if torque else 0.0)
+
+
+def test_a_sequence_can_be_asked_for_any_cycle_in_any_order() -> None:
+    there = QuinticMove([0.0], [0.0], [1.0], [0.0], cycles=10, period_s=PERIOD_S)
+    back = QuinticMove([1.0], [0.0], [0.0], [0.0], cycles=20, period_s=PERIOD_S)
+    both = Sequence(there, back)
+    assert both.cycles == 30
+    forward = [both.row(k) for k in range(40)]
+    assert [both.row(k) for k in reversed(range(40))] == forward[::-1]
+    assert forward[:10] == [there.row(k) for k in range(10)]
+    assert forward[10:] == [back.row(k) for k in range(30)]
+
+
+def test_a_sequence_with_a_jump_is_refused() -> None:
+    there = QuinticMove([0.0], [0.0], [1.0], [0.0], cycles=10, period_s=PERIOD_S)
+    with pytest.raises(MotionError, match="that would be a jump"):
+        Sequence(there, Standstill([1.1]))
+    with pytest.raises(MotionError, match="never ends"):
+        Sequence(Standstill([1.0]), there)
+
+
+def test_a_change_of_speed_fades_the_torque_out() -> None:
+    motion = SpeedChange(
+        [0.0], [0.0], [0.0], ramp_s=[0.05], period_s=PERIOD_S, start_torque=[4.0], fade_s=0.5
+    )
+    torque = rows_of(motion)[:, 2]
+    assert torque[0] == 4.0 and torque[-1] == 0.0
+    assert (np.diff(torque) <= 0.0).all()
+    assert motion.cycles == 500
