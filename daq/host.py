@@ -12,12 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from daq.findings import Finding, Level
-from daq.robot.description import Robot
+from daq.robot.description import Robot, Timing
 from firmware_protocol.profiles import PROFILES
 
 _FRAME_BITS_MAX = 8 * max(profile.frame_size for profile in PROFILES.values())
-_RT_PRIORITY_WANTED = 50
-_MEMLOCK_WANTED_BYTES = 256 << 20
+_RT_PRIORITY_WANTED = Timing().priority
 _CAP_IPC_LOCK, _CAP_SYS_NICE = 14, 23
 
 
@@ -63,22 +62,21 @@ def _priority(root: Path) -> Finding:
         Level.WARNING,
         "real-time priority",
         f"limit is {limit}, the loop wants {_RT_PRIORITY_WANTED}: it would run unprivileged",
-        "add `@realtime - rtprio 80` to /etc/security/limits.d/armature.conf and yourself to that "
-        "group, or run it as a service",
+        f"add `@armature - rtprio {_RT_PRIORITY_WANTED}` to /etc/security/limits.d/armature.conf "
+        "and yourself to that group, or run it as a service (`armature install-service`)",
     )
 
 
 def _memory_lock(root: Path) -> Finding:
     _, limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     is_unlimited = limit == resource.RLIM_INFINITY or _is_capable(root, _CAP_IPC_LOCK)
-    if is_unlimited or limit >= _MEMLOCK_WANTED_BYTES:
+    if is_unlimited:
         return Finding(Level.OK, "memory lock", "allowed")
     return Finding(
         Level.WARNING,
         "memory lock",
-        f"limit is {limit >> 20} MiB, the loop wants {_MEMLOCK_WANTED_BYTES >> 20}: pages may be "
-        "swapped out under it",
-        "add `@realtime - memlock unlimited` to /etc/security/limits.d/armature.conf",
+        f"limit is {limit >> 20} MiB, the loop wants none: its pages may be swapped out under it",
+        "add `@armature - memlock unlimited` to /etc/security/limits.d/armature.conf",
     )
 
 

@@ -33,7 +33,7 @@ def test_ten_mistakes_yield_exactly_those_ten() -> None:
         ('kind = "axial"', 'kind = "linear"'),
         ("gear_reduction = 31.0", "gear_reductoin = 31.0"),
         ("xyz_m = [0.0, 0.0, 0.167]", "xyz_m = [0.0, true, 0.167]"),
-        ("current_max_a = 16.0\n\n[joints.dh]", "current_max_a = 17.0\n\n[joints.dh]"),
+        ("current_max_a = 16.0\n\n[joints.control]", "current_max_a = 17.0\n\n[joints.control]"),
         ('motor = "mn4004"', 'motor = "mn4400"'),
     ]:
         assert right in text
@@ -158,6 +158,11 @@ OPTIONAL = {
     "capsule_radius_m",
     "torque_constant_published_nm_per_a",
     "published_parameters",
+    "control",
+    "position",
+    "velocity",
+    "ki_a_per_rad_s",
+    "home_posture_rad",
 }
 NEEDED_PATHS = [path for path in KEY_PATHS if path[-1] not in OPTIONAL and path[:-1] != ("motors",)]
 

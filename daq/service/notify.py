@@ -1,0 +1,80 @@
+"""Tells systemd how the service is doing (the sd_notify protocol, without its library).
+
+Each message is one datagram that is sent without waiting. Nothing here raises or blocks: a loop
+must not stumble because nobody listens. Without `NOTIFY_SOCKET` every call does nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+
+
+class Notifier:
+    """Sends the state of this process to systemd.
+
+    Args:
+        address: The socket: a path, or a name of the abstract namespace behind an `@`; None for
+            nobody. Other kinds of addresses are taken for nobody.
+        watchdog_s: How long systemd waits for `watchdog` before it ends the service; None for ever.
+
+    Attributes:
+        watchdog_interval_s: How often to call `watchdog`: half of what systemd waits; None without
+            a watchdog.
+        undelivered: Messages that could not be sent.
+    """
+
+    def __init__(self, address: str | None = None, *, watchdog_s: float | None = None) -> None:
+        self.watchdog_interval_s = watchdog_s / 2 if watchdog_s else None
+        self.undelivered = 0
+        self._address = b""
+        self._socket: socket.socket | None = None
+        if address and address[0] in "/@":
+            is_abstract = address[0] == "@"
+            name = os.fsencode(address)
+            self._address = b"\0" + name[1:] if is_abstract else name
+            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> Notifier:
+        """The notifier that systemd asked for by `NOTIFY_SOCKET` and `WATCHDOG_USEC`.
+
+        A `WATCHDOG_PID` that is not ours means another process: then there is no watchdog.
+        """
+        period_us = environment.get("WATCHDOG_USEC", "")
+        is_ours = environment.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
+        is_watched = is_ours and period_us.isascii() and period_us.isdecimal()
+        watchdog_s = int(period_us) * 1e-6 if is_watched else None
+        return cls(environment.get("NOTIFY_SOCKET"), watchdog_s=watchdog_s)
+
+    def ready(self) -> None:
+        """The service has started."""
+        self._send(b"READY=1")
+
+    def watchdog(self) -> None:
+        """The service is alive."""
+        self._send(b"WATCHDOG=1")
+
+    def stopping(self) -> None:
+        """The service has begun to end."""
+        self._send(b"STOPPING=1")
+
+    def status(self, text: str) -> None:
+        """A line for `systemctl status`."""
+        self._send(b"STATUS=" + " ".join(text.split()).encode(errors="replace"))
+
+    def close(self) -> None:
+        """Send no more."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _send(self, message: bytes) -> None:
+        if self._socket is None:
+            return
+        try:
+            # By address each time: systemd may have made its socket anew.
+            self._socket.sendto(message, self._address)
+        except OSError:
+            self.undelivered += 1
