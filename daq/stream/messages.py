@@ -13,7 +13,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-REQUEST_MAX = 64 << 10
+REQUEST_MAX = 16 << 10
 """Bytes of a request; larger ones are refused."""
 ROWS_MAX = 600_000
 """Rows of a trajectory: ten minutes at 1 kHz."""
@@ -167,7 +167,7 @@ class RecorderReport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """
 
     state: Annotated[str, Meta(max_length=20)]
-    file: Annotated[str, Meta(max_length=4096)] = ""
+    file: Annotated[str, Meta(max_length=2000)] = ""
     session: Annotated[str, Meta(max_length=100)] = ""
     next_seq: int = 0
     written: int = 0
@@ -221,7 +221,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     id: int
     ok: bool
-    result: msgspec.Raw | None = None
+    result: msgspec.Raw = msgspec.Raw(b"null")
     error: Refusal | None = None
 
 

@@ -1,0 +1,72 @@
+"""What can go wrong on the stream and the command socket.
+
+```
+DaqError
+├── RefusedError             a handler refuses a command (in the loop's process)
+└── StreamError
+    ├── BindError (OSError)              an endpoint cannot be opened
+    ├── RuntimeBusyError                 another loop uses the runtime directory
+    ├── CommandRefusedError              the loop refused a command (at the client)
+    ├── CommandTimeoutError (TimeoutError)  the loop did not answer
+    ├── StreamTimeoutError (TimeoutError)   nothing was published
+    └── StreamMismatchError (ValueError)    the loop's samples are not what we understand
+```
+
+Wrong options and key files are a `ConfigError`.
+"""
+
+from __future__ import annotations
+
+from daq.errors import DaqError
+
+
+class RefusedError(DaqError):
+    """A handler refuses a command: nothing has changed, and the client is told why.
+
+    Attributes:
+        code: For programs, as in `daq.stream.messages.Refusal`.
+        message: For people.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        self.code = code
+        self.message = message
+        super().__init__(message)
+
+
+class StreamError(DaqError):
+    """Base of what fails between the loop and its peers."""
+
+
+class BindError(StreamError, OSError):
+    """An endpoint cannot be opened."""
+
+
+class RuntimeBusyError(StreamError):
+    """Another loop uses the runtime directory."""
+
+
+class CommandRefusedError(StreamError):
+    """The loop refused a command; nothing has changed.
+
+    Attributes:
+        code: For programs, as in `daq.stream.messages.Refusal`.
+        message: For people.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        self.code = code
+        self.message = message
+        super().__init__(message)
+
+
+class CommandTimeoutError(StreamError, TimeoutError):
+    """The loop did not answer in time."""
+
+
+class StreamTimeoutError(StreamError, TimeoutError):
+    """Nothing was published in time."""
+
+
+class StreamMismatchError(StreamError, ValueError):
+    """What the loop publishes is not what this version understands."""

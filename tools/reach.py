@@ -1,0 +1,62 @@
+"""How the verbs reach a loop: the options, and a sentence when there is none."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from daq.errors import ConfigError
+from daq.runtime_directory import default_runtime_path, runtime_directory
+from daq.stream.command_client import CommandClient
+from daq.stream.endpoints import Where, robot_endpoints
+from daq.stream.errors import StreamError
+from daq.stream.keys import Keys, load_keys
+
+
+def add_reach_options(parser: argparse.ArgumentParser) -> None:
+    """`--runtime DIR`, or `--connect ADDRESS --keys DIR`."""
+    parser.add_argument(
+        "--runtime",
+        type=Path,
+        metavar="DIR",
+        help="directory of the loop's sockets (default: /run/armature, or the user's own)",
+    )
+    parser.add_argument(
+        "--connect", metavar="tcp://HOST:PORT", help="a loop on another computer; needs --keys"
+    )
+    parser.add_argument(
+        "--keys", type=Path, metavar="DIR", help="our keys, see `armature keys --help`"
+    )
+
+
+def find_loop(arguments: argparse.Namespace) -> tuple[Where, Keys | None]:
+    """Where the options say that the loop is.
+
+    Raises:
+        ConfigError: They contradict each other, or cannot be used.
+        StreamError: No loop was started there.
+    """
+    if arguments.connect is None:
+        if arguments.keys is not None:
+            raise ConfigError("--keys", ["is for --connect; local sockets need none"])
+        path = arguments.runtime or default_runtime_path()
+        if not (path / "commands").exists():
+            raise StreamError(
+                f"no loop is running in {path}: start one with `armature loop`, or name its "
+                "directory with --runtime"
+            )
+        return runtime_directory(path), None
+    if arguments.runtime is not None:
+        raise ConfigError("--connect", ["cannot be combined with --runtime"])
+    return arguments.connect, None if arguments.keys is None else load_keys(arguments.keys)
+
+
+def open_client(arguments: argparse.Namespace) -> CommandClient:
+    """A connection to the loop that the options name.
+
+    Raises:
+        ConfigError: They contradict each other, or cannot be used.
+        StreamError: No loop was started there.
+    """
+    where, keys = find_loop(arguments)
+    return CommandClient(robot_endpoints(where).commands, keys=keys)
