@@ -1,0 +1,220 @@
+"""What is in a journal, and how to read it whatever happened to it.
+
+Records of `daq.batches` follow one another: the session, the `Part` that it is, batches, and an
+`End` if it came to one. Each has a checksum, so a torn end is recognised, and so is damage in the
+middle, behind which reading goes on at the next sound record. Nothing here writes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from daq.batches import (
+    HEADER_MAX,
+    KIND_BATCH,
+    KIND_SESSION,
+    PAYLOAD_MAX,
+    RECORD_OVERHEAD,
+    BatchError,
+    Header,
+    Record,
+    decode_header,
+    frame_record,
+    read_record,
+)
+from daq.errors import DaqError
+
+KIND_PART, KIND_END = 2, 3
+MAGIC = frame_record(KIND_SESSION, b"")[:4]
+_RECORD_MAX = RECORD_OVERHEAD + HEADER_MAX + PAYLOAD_MAX
+_CHUNK = 1 << 20
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """Which piece of which recording a journal holds.
+
+    Attributes:
+        number: Of the recording in its session.
+        name: Of the recording; empty when it got none.
+        part: Counts the files of a recording that is rotated, from 1.
+        stem: Name of its first file, without suffix; the others are called after it.
+        first_seq: The first sample that belongs to it.
+        first_t_ns: Monotonic clock at its first batch.
+    """
+
+    number: int
+    name: str
+    part: int
+    stem: str
+    first_seq: int
+    first_t_ns: int
+
+
+class End(msgspec.Struct, frozen=True, kw_only=True):
+    """That a journal is whole.
+
+    Attributes:
+        next_seq: The sample before this one was the last.
+        is_rotated: Whether the recording goes on in another file.
+    """
+
+    next_seq: int
+    is_rotated: bool = False
+
+
+class JournalError(DaqError, OSError):
+    """A journal cannot be used.
+
+    Attributes:
+        path: The file.
+    """
+
+    def __init__(self, path: Path, message: str) -> None:
+        self.path = path
+        super().__init__(f"{path}: {message}")
+
+
+class JournalBusyError(JournalError):
+    """Somebody is writing or converting it."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "is in use: a recorder or a recovery is at work on it")
+
+
+class Scan:
+    """The sound records of a journal, one after the other.
+
+    Args:
+        read: Gives the next bytes, at most as many as asked for; none at the end.
+
+    Attributes:
+        end: Where the last sound record ended.
+        skipped: Bytes in front of it that belong to no sound record.
+        torn: Bytes behind it.
+    """
+
+    def __init__(self, read: Callable[[int], bytes]) -> None:
+        self._read = read
+        self.end = 0
+        self.skipped = 0
+        self.torn = 0
+
+    def __iter__(self) -> Iterator[Record]:
+        data, place, is_over = b"", 0, False
+        while True:
+            record = read_record(data, place)
+            if record is not None:
+                self.skipped += self.torn
+                self.end += self.torn + record.end - place
+                self.torn, place = 0, record.end
+                yield record
+            elif not is_over and len(data) - place < _RECORD_MAX:
+                # It may be whole once more of it is there.
+                more = self._read(max(_CHUNK, len(data) - place))
+                data, place, is_over = data[place:] + more, 0, not more
+            elif place < len(data):
+                found = data.find(MAGIC, place + 1)
+                if found < 0:
+                    # The last bytes may be the beginning of a magic.
+                    found = len(data) if is_over else len(data) - len(MAGIC) + 1
+                self.torn, place = self.torn + found - place, found
+            else:
+                return
+
+
+class Contents(NamedTuple):
+    """What a journal holds.
+
+    Attributes:
+        session_data: The session as its bytes; empty if it is damaged.
+        part: What it is of; None if that is damaged.
+        end: How it ended; None if it did not.
+        samples: How many.
+        next_seq: The one behind the last.
+        end_of_records: Where the last sound record ends.
+        skipped: Bytes in the middle that are damaged.
+        torn: Bytes at the end that are no whole record.
+    """
+
+    session_data: bytes
+    part: Part | None
+    end: End | None
+    samples: int
+    next_seq: int
+    end_of_records: int
+    skipped: int
+    torn: int
+
+    @property
+    def first_seq(self) -> int:
+        """The sample that it should begin with."""
+        return self.part.first_seq if self.part else self.next_seq - self.samples
+
+    @property
+    def end_seq(self) -> int:
+        """The sample behind the one that it should end with."""
+        return max(self.next_seq, self.end.next_seq if self.end else 0)
+
+    @property
+    def missing(self) -> int:
+        """Samples that it should hold and does not, as far as it can tell."""
+        return max(self.end_seq - self.first_seq - self.samples, 0)
+
+
+def read_contents(file: int, path: Path) -> Contents:
+    """Reads all of a journal from its beginning, without keeping it.
+
+    Raises:
+        JournalError: It holds records that are not ours.
+        OSError: It cannot be read.
+    """
+    os.lseek(file, 0, os.SEEK_SET)
+    scan = Scan(lambda size: os.read(file, size))
+    session_data, part, end = b"", None, None
+    samples = next_seq = 0
+    for record in scan:
+        if record.kind == KIND_BATCH:
+            header = header_in(record, path)
+            samples += header.count
+            next_seq = header.seq + header.count
+        elif record.kind == KIND_SESSION:
+            session_data = record.header
+        elif record.kind == KIND_PART:
+            part = decode(record.header, Part, path)
+        elif record.kind == KIND_END:
+            end = decode(record.header, End, path)
+    if part is not None:
+        next_seq = max(next_seq, part.first_seq)
+    return Contents(session_data, part, end, samples, next_seq, scan.end, scan.skipped, scan.torn)
+
+
+def header_in(record: Record, path: Path) -> Header:
+    """The header of a batch in a journal.
+
+    Raises:
+        JournalError: It is of another version.
+    """
+    try:
+        return decode_header(record.header)
+    except BatchError as error:
+        raise JournalError(path, str(error)) from error
+
+
+RecordT = TypeVar("RecordT", Part, End)
+
+
+def decode(data: bytes, kind: type[RecordT], path: Path) -> RecordT:
+    """A `Part` or an `End` from its bytes.
+
+    Raises:
+        JournalError: It is none.
+    """
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.MsgspecError as error:
+        raise JournalError(path, f"is of another version: no {kind.__name__} ({error})") from error

@@ -1,0 +1,173 @@
+"""Who turns finished journals into recordings, and what came of it.
+
+The daemon has it done by a process of low priority, one journal at a time, so that receiving never
+waits for compression. A journal that could not be converted stays, and is tried again later.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import subprocess
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+_NICENESS = 10
+_RETRY_FIRST_S, _RETRY_MAX_S = 60.0, 3600.0
+_logger = logging.getLogger(__name__)
+
+
+class Conversion(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a journal.
+
+    Attributes:
+        journal: The file it was.
+        file: The recording; empty if there was nothing in it, or it could not be made.
+        samples: How many are in the recording.
+        missing: How many should be and are not.
+        gaps: Where: first number and count of each.
+        size_bytes: Of the recording.
+        damaged_bytes: Of the journal, in its middle, that could not be read.
+        torn_bytes: At its end: a record that was being written when it was interrupted.
+        fetched: Samples that were taken from the spool.
+        note: What else to know.
+        problem: Why it stays; empty when it was converted.
+    """
+
+    journal: str
+    file: str = ""
+    samples: int = 0
+    missing: int = 0
+    gaps: tuple[tuple[int, int], ...] = ()
+    size_bytes: int = 0
+    damaged_bytes: int = 0
+    torn_bytes: int = 0
+    fetched: int = 0
+    note: str = ""
+    problem: str = ""
+
+
+class Conversions(msgspec.Struct, frozen=True):
+    """What `armature recover --json` prints."""
+
+    journals: tuple[Conversion, ...]
+
+
+class Converter(Protocol):
+    """Takes journals that are whole."""
+
+    results: list[Conversion]
+    """What came of them, in the order in which they were done."""
+
+    @property
+    def pending(self) -> int:
+        """How many are not done yet."""
+
+    def start(self, journal: Path) -> None:
+        """Convert a journal, now or soon; nobody else may be holding it."""
+
+    def poll(self) -> None:
+        """Look after what was started; never waits."""
+
+
+class ProcessConverter:
+    """Converts in processes of low priority.
+
+    Args:
+        command: What to run, with the journal as its last argument; prints `Conversions`.
+        now_s: Monotonic clock.
+    """
+
+    def __init__(
+        self, command: Sequence[str], *, now_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._command = tuple(command)
+        self._now_s = now_s
+        self.results: list[Conversion] = []
+        self._queue: deque[Path] = deque()
+        self._running: tuple[Path, subprocess.Popen[bytes]] | None = None
+        self._again: dict[Path, tuple[float, float]] = {}
+        """When to try again what failed, and how long to wait after that."""
+
+    @property
+    def pending(self) -> int:
+        """How many are not done yet."""
+        return len(self._queue) + (self._running is not None) + len(self._again)
+
+    def start(self, journal: Path) -> None:
+        """Convert a journal when its turn comes."""
+        is_running = self._running is not None and self._running[0] == journal
+        if journal not in self._queue and not is_running:
+            self._queue.append(journal)
+        self.poll()
+
+    def poll(self) -> None:
+        """See whether the process has ended, and start the next."""
+        if self._running is not None:
+            if self._running[1].poll() is None:
+                return
+            self._collect(*self._running)
+            self._running = None
+        now_s = self._now_s()
+        self._queue.extend(path for path, (at_s, _) in self._again.items() if now_s >= at_s)
+        if self._queue:
+            self._run(self._queue.popleft())
+
+    def finish(self, tell: Callable[[], None]) -> None:
+        """Wait until all are done or have failed.
+
+        Args:
+            tell: Called now and then meanwhile.
+        """
+        while self._queue or self._running is not None:
+            if self._running is not None:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._running[1].wait(timeout=0.2)
+            tell()
+            self.poll()
+
+    def _run(self, journal: Path) -> None:
+        # Away from our terminal: Ctrl-C is for us, and we wait for what has begun.
+        process = subprocess.Popen(
+            [*self._command, str(journal)], stdout=subprocess.PIPE, start_new_session=True
+        )
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, process.pid, _NICENESS)
+        self._running = journal, process
+
+    def _collect(self, journal: Path, process: subprocess.Popen[bytes]) -> None:
+        output, _ = process.communicate()
+        try:
+            (result,) = msgspec.json.decode(output, type=Conversions).journals
+        except (msgspec.MsgspecError, ValueError):
+            problem = f"the conversion ended with exit code {process.returncode}"
+            result = Conversion(journal=str(journal), problem=problem)
+        _, delay_s = self._again.pop(journal, (0.0, _RETRY_FIRST_S))
+        if result.problem and journal.exists():
+            if result not in self.results:
+                _logger.error("%s; it is tried again, and the journal stays", result.problem)
+            self._again[journal] = self._now_s() + delay_s, min(2 * delay_s, _RETRY_MAX_S)
+        else:
+            log_result(_logger, result)
+        self.results = [old for old in self.results if old.journal != result.journal or old.file]
+        self.results.append(result)
+
+
+def log_result(logger: logging.Logger, result: Conversion) -> None:
+    """Say what became of a journal."""
+    if result.file:
+        logger.info(
+            "%s: ready, %d samples, %d missing, %.1f MB",
+            result.file,
+            result.samples,
+            result.missing,
+            result.size_bytes * 1e-6,
+        )
+    if result.damaged_bytes:
+        logger.warning("%s: %d bytes were damaged", result.journal, result.damaged_bytes)

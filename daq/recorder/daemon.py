@@ -1,0 +1,121 @@
+"""The recorder as a process: receives from the stream until it is told to end."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import zmq
+
+from daq.batches import BATCH_TOPIC, HEADER_MAX, PAYLOAD_MAX, SESSION_TOPIC
+from daq.errors import ConfigError
+from daq.recorder.converters import ProcessConverter
+from daq.recorder.recorder import Recorder
+from daq.runtime_directory import RuntimeDirectory
+from daq.service.notify import Notifier
+
+QUEUE_BATCHES = 6000
+"""Two minutes of batches while the disk stalls; what does not fit is taken from the spool."""
+_POLL_MS = 50
+_AT_ONCE = 256
+
+
+@contextmanager
+def only_recorder(runtime: RuntimeDirectory) -> Iterator[None]:
+    """Make sure that no other recorder is at work on a robot.
+
+    Raises:
+        ConfigError: There is one.
+    """
+    file = os.open(runtime.path / "recorder.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(file, 20, 0).decode(errors="replace") or "unknown"
+            problem = f"a recorder is at work here already (process {holder}): stop it first"
+            raise ConfigError(f"--runtime {runtime.path}", [problem]) from None
+        os.ftruncate(file, 0)
+        os.pwrite(file, str(os.getpid()).encode(), 0)
+        yield
+    finally:
+        os.close(file)
+
+
+def record(
+    endpoint: str,
+    recorder: Recorder,
+    converter: ProcessConverter,
+    *,
+    is_over: Callable[[], bool],
+    notifier: Notifier,
+    is_once: bool = False,
+    queue_batches: int = QUEUE_BATCHES,
+) -> None:
+    """Record what a loop publishes, however often it is restarted.
+
+    Args:
+        endpoint: Where it publishes; it need not be there yet.
+        recorder: Records.
+        converter: The recorder's.
+        is_over: Whether to end.
+        notifier: Hears that this is alive.
+        is_once: End after the first recording.
+        queue_batches: What to keep while the disk stalls.
+    """
+    context: zmq.Context[Any] = zmq.Context()
+    socket = context.socket(zmq.SUB)
+    try:
+        socket.rcvhwm = queue_batches
+        socket.linger = 0
+        socket.maxmsgsize = HEADER_MAX + PAYLOAD_MAX
+        for topic in (BATCH_TOPIC, SESSION_TOPIC):
+            socket.subscribe(topic)
+        socket.connect(endpoint)
+        ping = _pinger(notifier)
+        notifier.ready()
+        while not is_over() and not (is_once and recorder.files.finished):
+            if socket.poll(_POLL_MS):
+                _receive(socket, recorder)
+            recorder.tick()
+            ping()
+        notifier.stopping()
+        while _receive(socket, recorder):
+            ping()
+        recorder.finish()
+        converter.finish(ping)
+    finally:
+        socket.close()
+        context.term()
+
+
+def _receive(socket: zmq.Socket[bytes], recorder: Recorder) -> bool:
+    """Take what has come, as long as it is not too much; returns whether there may be more."""
+    for _ in range(_AT_ONCE):
+        try:
+            parts = socket.recv_multipart(zmq.NOBLOCK)
+        except zmq.Again:
+            return False
+        if len(parts) == 3 and parts[0] == BATCH_TOPIC:
+            recorder.handle(parts[1], parts[2])
+        elif len(parts) == 2 and parts[0] == SESSION_TOPIC:
+            recorder.handle_session(parts[1])
+    return True
+
+
+def _pinger(notifier: Notifier) -> Callable[[], None]:
+    """Pings the watchdog, not more often than it asks for."""
+    interval_s = notifier.watchdog_interval_s
+    due_s = time.monotonic()
+
+    def ping() -> None:
+        nonlocal due_s
+        if interval_s is not None and time.monotonic() >= due_s:
+            due_s = time.monotonic() + interval_s / 2
+            notifier.watchdog()
+
+    return ping

@@ -1,0 +1,116 @@
+"""Makes recordings of the journals that somebody left behind.
+
+A journal that nobody holds is completed from its session's spool, if that is still there, and
+converted. One of a session that lives and has not come to its end is left to the recorder, which
+continues it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from daq.batches import BatchError, decode_header
+from daq.errors import ConfigError, DaqError
+from daq.recorder.contents import End, JournalBusyError
+from daq.recorder.conversion import convert_journal
+from daq.recorder.converters import Conversion
+from daq.recorder.journal import SUFFIX, Journal, session_of
+from daq.recorder.spools import Spools
+from firmware_protocol.errors import ProtocolError
+
+
+def find_all(paths: Iterable[Path]) -> list[Path]:
+    """The journals in directories, and those that are named.
+
+    Raises:
+        ConfigError: A path is not there, or cannot be looked at.
+    """
+    found: list[Path] = []
+    problems: list[str] = []
+    for path in paths:
+        try:
+            if path.is_dir():
+                found += sorted(entry for entry in path.iterdir() if entry.name.endswith(SUFFIX))
+            elif path.is_file():
+                found.append(path)
+            else:
+                problems.append(f"{path}: no such file or directory")
+        except OSError as error:
+            problems.append(f"{path}: {error.strerror}")
+    if problems:
+        raise ConfigError("recover", problems)
+    return found
+
+
+def recover(
+    path: Path, spools: Spools, *, progress: Callable[[int, int], None] | None = None
+) -> Conversion:
+    """Makes a recording of a journal.
+
+    Args:
+        path: The journal.
+        spools: Where its last samples may be.
+        progress: Called with samples done and samples in all.
+
+    Returns:
+        What became of it; never raises for what is wrong with the file or the disk.
+    """
+    try:
+        session = session_of(path)
+        fetched, is_running = _complete(path, spools, session)
+        if is_running:
+            note = f"session {session} is running: start `armature record`, which continues it"
+            return Conversion(journal=str(path), note=note)
+        spool = spools.open(session) if session else None
+        data = b"" if spool is None else spool.session_data
+        if spool is not None:
+            spool.close()
+        result = convert_journal(path, session_data=data, progress=progress)
+        spools.remove_if_recorded(session)
+        return replace(result, fetched=fetched)
+    except JournalBusyError as error:
+        return Conversion(journal=str(path), note=str(error))
+    except FileNotFoundError:
+        return Conversion(journal=str(path), note="somebody else has just converted it")
+    except OSError as error:
+        reason = str(error) if isinstance(error, DaqError) else f"{path}: {error.strerror}"
+        return Conversion(journal=str(path), problem=reason)
+    except (DaqError, ProtocolError) as error:
+        return Conversion(journal=str(path), problem=f"{path}: {error}")
+
+
+def _complete(path: Path, spools: Spools, session: str) -> tuple[int, bool]:
+    """Adds what the spool still has.
+
+    Returns:
+        How many samples that were, and whether the recording goes on.
+    """
+    spool = spools.open(session) if session else None
+    if spool is None:
+        return 0, False
+    with spool:
+        journal = Journal.open(path)
+        try:
+            if journal.end is not None:
+                return 0, False
+            if spool.is_live():
+                return 0, True
+            before = journal.written.samples
+            for record in spool.read_from(journal.next_seq):
+                try:
+                    header = decode_header(record.header)
+                except BatchError:
+                    continue
+                if header.seq + header.count <= journal.next_seq:
+                    continue
+                if header.recording is None or header.recording.number != journal.part.number:
+                    break
+                journal.append(header, record.header, record.payload)
+            journal.finish(End(next_seq=journal.next_seq))
+            spools.mark_recorded(session, max(journal.next_seq, spools.recorded_until(session)))
+            return journal.written.samples - before, False
+        finally:
+            journal.close()

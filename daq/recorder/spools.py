@@ -1,0 +1,121 @@
+"""The spools of a robot's sessions, and how far each has been recorded.
+
+How far is kept beside the spool, because recordings that are finished leave no journal: a recorder
+that is started again must not record them a second time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from pathlib import Path
+
+from daq.batches import BatchError, decode_header
+from daq.recorder.disk import is_file_name
+from daq.recorder.journal import SUFFIX, session_of
+from daq.runtime_directory import RuntimeDirectory
+from daq.spool import SpoolError, SpoolReader
+
+_logger = logging.getLogger(__name__)
+_PREFIX, _RING_SUFFIX, _MARK_SUFFIX = "spool-", ".ring", ".recorded"
+
+
+class Spools:
+    """Finds spools.
+
+    Args:
+        runtime: Where they are; None where there are none.
+    """
+
+    def __init__(self, runtime: RuntimeDirectory | None) -> None:
+        self._runtime = runtime
+        self._complaints: set[Path] = set()
+
+    def open(self, session: str) -> SpoolReader | None:
+        """The spool of a session, None when there is none that can be read."""
+        if self._runtime is None or not is_file_name(session):
+            return None
+        path = self._runtime.spool(session)
+        try:
+            return SpoolReader(path)
+        except (SpoolError, BatchError) as error:
+            if path not in self._complaints and path.exists():
+                self._complaints.add(path)
+                _logger.warning("%s", error)
+            return None
+
+    def is_live(self, session: str) -> bool:
+        """Whether the loop of a session is at work."""
+        spool = self.open(session)
+        if spool is None:
+            return False
+        with spool:
+            return spool.is_live()
+
+    def dead(self) -> list[str]:
+        """The sessions that are over and left a spool, oldest first."""
+        if self._runtime is None:
+            return []
+        names = [
+            path.name.removeprefix(_PREFIX)[: -len(_RING_SUFFIX)] for path in self._runtime.spools
+        ]
+        return [name for name in names if not self.is_live(name)]
+
+    def recorded_until(self, session: str) -> int:
+        """The first sample of a session that is in no finished recording."""
+        mark = self._mark(session)
+        try:
+            return int(mark.read_text()) if mark else 0
+        except (OSError, ValueError):
+            return 0
+
+    def mark_recorded(self, session: str, seq: int) -> None:
+        """Note that all samples in front of one are in finished recordings, or in none."""
+        mark = self._mark(session)
+        if mark is None:
+            return
+        new = mark.with_name(f".{mark.name}.new")
+        try:
+            new.write_text(str(seq))
+            new.rename(mark)
+        except OSError as error:
+            _logger.warning("%s: cannot be written: %s", mark, error.strerror)
+
+    def remove(self, session: str) -> None:
+        """Remove what a session left, once all of it is recorded."""
+        mark = self._mark(session)
+        if mark is None or self._runtime is None:
+            return
+        for path in (self._runtime.spool(session), mark):
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+    def remove_if_recorded(self, session: str) -> None:
+        """Remove what a dead session left, if it holds nothing that is not recorded."""
+        spool = self.open(session) if session else None
+        if spool is None:
+            return
+        with spool:
+            until = self.recorded_until(session)
+            headers = (decode_header(record.header) for record in spool.read_from(until))
+            is_wanted = any(h.recording and h.seq + h.count > until for h in headers)
+            if is_wanted or spool.is_live():
+                return
+        self.remove(session)
+
+    def _mark(self, session: str) -> Path | None:
+        if self._runtime is None or not is_file_name(session):
+            return None
+        return self._runtime.path / f"{_PREFIX}{session}{_MARK_SUFFIX}"
+
+
+def unattended(directory: Path, spools: Spools) -> list[Path]:
+    """The journals in a directory that do not belong to a session that lives."""
+    found = []
+    for path in sorted(directory.glob(f"*{SUFFIX}")):
+        try:
+            if not spools.is_live(session_of(path)):
+                found.append(path)
+        except OSError:
+            continue
+    return found

@@ -1,0 +1,77 @@
+"""`armature recover`: what a crash left behind becomes recordings."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from daq.recorder.converters import Conversion, Conversions
+from daq.recorder.recovery import find_all, recover
+from daq.recorder.spools import Spools
+from daq.runtime_directory import RuntimeDirectory, default_runtime_path, runtime_directory
+from tools.cli import FAILED, OK, Verbs, add_json_option, add_verb, make_console, print_json, say
+
+
+def add_to(verbs: Verbs, summary: str) -> None:
+    """Add the verb to the command line."""
+    parser = add_verb(
+        verbs,
+        "recover",
+        handler=_recover,
+        summary=summary,
+        example="  armature recover recordings",
+    )
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        type=Path,
+        default=[Path()],
+        metavar="DIR|JOURNAL",
+        help="directories of recordings, or single journals (default: .)",
+    )
+    parser.add_argument("--runtime", type=Path, metavar="DIR", help="directory of the loop")
+    add_json_option(parser)
+
+
+def _recover(arguments: argparse.Namespace) -> int:
+    spools = Spools(_runtime(arguments.runtime))
+    results = [recover(path, spools) for path in find_all(arguments.paths)]
+    if arguments.json:
+        print_json(Conversions(tuple(results)))
+    elif results:
+        _print_table(results)
+    else:
+        say("nothing to recover")
+    problems = [result.problem for result in results if result.problem]
+    for problem in problems:
+        say(f"armature: {problem}")
+    return FAILED if problems else OK
+
+
+def _runtime(path: Path | None) -> RuntimeDirectory | None:
+    """Where spools may be; without a loop there need not be such a directory."""
+    if path is None and not default_runtime_path().is_dir():
+        return None
+    return runtime_directory(path)
+
+
+def _print_table(results: Sequence[Conversion]) -> None:
+    from rich.markup import escape  # noqa: PLC0415 - machines need not wait for it
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table("journal", "recording")
+    for heading in ("samples", "from spool", "missing", "damaged bytes"):
+        table.add_column(heading, justify="right")
+    table.add_column("remark")
+    for result in results:
+        table.add_row(
+            escape(Path(result.journal).name),
+            escape(result.file),
+            str(result.samples),
+            str(result.fetched),
+            str(result.missing),
+            str(result.damaged_bytes + result.torn_bytes),
+            escape(result.note or ("stays: see below" if result.problem else "")),
+        )
+    make_console().print(table)
