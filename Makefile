@@ -10,8 +10,9 @@ export ARMATURE_DATA ?= $(if $(SHARED_DATA),$(abspath $(SHARED_DATA)))
 
 demo: $(STAMP)
 	$(BIN)/armature doctor --robot laas4 --link mock
-	$(BIN)/armature demo --robot laas4
-	$(BIN)/armature mock exec --robot laas4 -- $(BIN)/armature doctor --robot laas4 --link spi
+	@mkdir -p build && rm -f build/demo.h5
+	$(BIN)/armature run --robot laas4 --link mock --home --duration 15 --record build/demo.h5
+	$(BIN)/armature record info build/demo.h5
 
 test: $(STAMP) check
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST_ARGS)
@@ -30,9 +31,10 @@ bench: $(STAMP)
 acceptance: $(STAMP)
 	ARMATURE_ACCEPTANCE=1 $(BIN)/python -m pytest -m acceptance -o timeout=3600
 
-# The generated page that is committed (a test fails when it is stale).
+# The generated pages that are committed (tests fail when they are stale).
 docs: $(STAMP)
 	$(BIN)/armature frames document > firmware_protocol/PROTOCOL.md
+	$(BIN)/python -m daq.recording.document > daq/recording/RECORDING_FORMAT.md
 
 $(STAMP): pyproject.toml .ci/system-packages
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "armature needs Python 3.11 or newer: make PYTHON=python3.11 …")'

@@ -20,6 +20,7 @@ from firmware_protocol.codec import reply_codec
 from firmware_protocol.fields import Framing
 from firmware_protocol.profile import Profile
 from hw_mocks.clock import VirtualClock
+from hw_mocks.faults import FaultScript
 from hw_mocks.mock_link import mock_links
 from hw_mocks.mock_robot import MockRobot
 from tools.cli import say
@@ -33,16 +34,23 @@ class OpenBoards:
         boards: In the robot file's order.
         now_ns: The clock.
         sleep_until_ns: Waits; costs nothing on a mock.
+        utc_ns: Unix time; on a mock it begins at 0.
     """
 
     boards: Sequence[Board]
     now_ns: Callable[[], int]
     sleep_until_ns: Callable[[int], None]
+    utc_ns: Callable[[], int]
 
 
 @contextmanager
 def open_boards(
-    robot: Robot, address: LinkAddress, *, profile: str | None = None
+    robot: Robot,
+    address: LinkAddress,
+    *,
+    profile: str | None = None,
+    mock: MockRobot | None = None,
+    script: FaultScript | None = None,
 ) -> Iterator[OpenBoards]:
     """Open every board of a robot, and close them again.
 
@@ -50,6 +58,8 @@ def open_boards(
         robot: The description.
         address: What carries the frames.
         profile: Wire format in place of the robot file's.
+        mock: The mock robot to use; by default a plain one.
+        script: What goes wrong on the mock's wires.
 
     Raises:
         ConfigError: The robot does not fit the link.
@@ -57,12 +67,12 @@ def open_boards(
     """
     if address.kind is LinkKind.MOCK:
         clock = VirtualClock()
-        mock = MockRobot(robot, profile=profile)
-        links = iter(mock_links(mock, clock))
+        links = iter(mock_links(mock or MockRobot(robot, profile=profile), clock, script))
         yield OpenBoards(
             [_board(port, next(links), address, profile, clock.now_ns) for port in robot.boards],
             clock.now_ns,
             clock.sleep_until_ns,
+            clock.now_ns,
         )
         return
     with ExitStack() as stack:
@@ -71,7 +81,7 @@ def open_boards(
             link = open_link(robot, port, address, board_profile(port, profile))
             stack.callback(link.close)
             boards.append(_board(port, link, address, profile, time.monotonic_ns))
-        yield OpenBoards(boards, time.monotonic_ns, _sleep_until_ns)
+        yield OpenBoards(boards, time.monotonic_ns, _sleep_until_ns, time.time_ns)
 
 
 def open_link(robot: Robot, port: BoardPort, address: LinkAddress, profile: Profile) -> Link:

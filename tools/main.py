@@ -18,9 +18,17 @@ VERBS = {
     "demo": "enable, calibrate and move mock boards at 1 kHz in virtual time",
     "doctor": "check whether a robot could run here, and say how to mend what is wrong",
     "frames": "decode, encode and document the boards' frames",
+    "install-service": "make the loop and the recorder services of this computer",
+    "keys": "make and allow the keys for commands over a network",
+    "loop": "run the 1 kHz loop of a robot",
     "mock": "run programs against mock boards",
+    "record": "record what a loop publishes, or show what is in a recording",
+    "recover": "turn what a crash left behind into recordings",
+    "run": "run loop and recorder together, for a while or until Ctrl-C",
+    "send": "send a command to a running loop",
+    "status": "show how a running loop is doing",
 }
-"""Each verb is the module of that name in this package; its `add_to` adds the options."""
+"""Each verb is the module of that name in this package, with _ for -; `add_to` adds the options."""
 
 
 def make_parser(verb: str | None = None) -> argparse.ArgumentParser:
@@ -40,7 +48,7 @@ def make_parser(verb: str | None = None) -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(metavar="VERB", required=True)
     for name, summary in VERBS.items():
         if name == verb:
-            importlib.import_module(f"tools.{name}").add_to(verbs, summary)
+            importlib.import_module(f"tools.{name.replace('-', '_')}").add_to(verbs, summary)
         else:
             verbs.add_parser(name, help=summary)
     return parser

@@ -5,42 +5,29 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import errno
-import os
 import signal
 import sys
-import tempfile
-from collections.abc import Callable, Collection, Iterator
-from contextlib import closing, contextmanager
-from functools import partial
-from pathlib import Path
-from typing import TypeVar
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import msgspec
 
-from daq.errors import ConfigError
-from daq.robot.load import load_robot
-from firmware_protocol.profiles import PROFILES
-from hw_mocks.effects import Effects, parse_effects
-from hw_mocks.emulated_spi.shim import shim_environment
 from hw_mocks.errors import MockConfigError
-from hw_mocks.faults import Fault, FaultKind, FaultScript, parse_fault
-from hw_mocks.mock_robot import MockRobot
+from hw_mocks.faults import FaultKind
 from hw_mocks.serial_port import SerialPort
-from hw_mocks.spi_boards import SpiBoards
 from tools.child import Child
 from tools.cli import (
     OK,
     USAGE,
     Verbs,
     add_json_option,
-    add_profile_option,
     add_robot_option,
     add_verb,
     print_json,
     say,
 )
-
-T = TypeVar("T")
+from tools.emulation import emulated_boards
+from tools.mock_options import add_board_options, add_mock_robot_options, make_mock
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
@@ -49,12 +36,6 @@ _EXEC_EXAMPLE = """\
   armature mock exec --robot laas4 --profile uomodri --fault flip:rate=0.01 -- \\
       python3 -c 'from spidev import SpiDev; s = SpiDev(0, 0); s.max_speed_hz = 8000000
 print(bytes(s.xfer2([0] * 34)).hex())'"""
-_FAULT_HELP = (
-    "KIND:key=value,… with KIND one of "
-    + ", ".join(kind.value for kind in FaultKind)
-    + "; keys: rate (per exchange) or at (seconds), for (seconds), board (0, 1, …), "
-    "direction (flip: command or reply), code (board-error). May be repeated"
-)
 
 
 def add_to(verbs: Verbs, summary: str) -> None:
@@ -75,8 +56,9 @@ def add_to(verbs: Verbs, summary: str) -> None:
         summary="run any program with the robot's SPI devices present and live boards behind them",
         example=_EXEC_EXAMPLE,
     )
-    _add_robot_options(run)
-    _add_board_options(run)
+    add_robot_option(run)
+    add_mock_robot_options(run)
+    add_board_options(run)
     run.add_argument("command", nargs=argparse.REMAINDER, metavar="-- CMD ARGS")
 
     serial = add_verb(
@@ -86,8 +68,9 @@ def add_to(verbs: Verbs, summary: str) -> None:
         summary="print a serial port with a live board behind it, and serve until interrupted",
         example="  armature mock serial --robot bench1",
     )
-    _add_robot_options(serial)
-    _add_board_options(serial)
+    add_robot_option(serial)
+    add_mock_robot_options(serial)
+    add_board_options(serial)
     serial.add_argument("--board", type=int, default=0, metavar="N", help="which board (default 0)")
 
     truth = add_verb(
@@ -97,84 +80,10 @@ def add_to(verbs: Verbs, summary: str) -> None:
         summary="print the true parameters of a mock robot, which a recording never describes",
         example="  armature mock truth --robot laas4 --seed 1 --json",
     )
-    _add_robot_options(truth)
+    add_robot_option(truth)
+    add_mock_robot_options(truth)
     truth.set_defaults(profile=None, fault=[])
     add_json_option(truth)
-
-
-def _add_board_options(parser: argparse.ArgumentParser) -> None:
-    add_profile_option(parser, is_required=False)
-    parser.add_argument("--fault", action="append", default=[], metavar="FAULT", help=_FAULT_HELP)
-
-
-def _add_robot_options(parser: argparse.ArgumentParser) -> None:
-    add_robot_option(parser)
-    parser.add_argument(
-        "--effects",
-        default="default",
-        metavar="EFFECTS",
-        help="none, default or troubles, then changes: default,backlash_rad=0.003,iq_noise_a=0;"
-        f" there are {', '.join(field.name for field in dataclasses.fields(Effects))}",
-    )
-    parser.add_argument(
-        "--seed", type=int, default=0, help="everything random follows from it (default 0)"
-    )
-    parser.add_argument(
-        "--spread",
-        type=float,
-        default=0.25,
-        help="how far the true parameters are from the robot file's CAD values (default 0.25)",
-    )
-
-
-def _make_mock(
-    arguments: argparse.Namespace, *, impossible: Collection[FaultKind] = ()
-) -> tuple[MockRobot, FaultScript]:
-    """The robot and the faults that the options ask for.
-
-    Args:
-        arguments: The options of `_add_robot_options` and `_add_board_options`.
-        impossible: Faults that cannot happen on this kind of device.
-
-    Raises:
-        MockConfigError: Options are wrong; lists every problem of all of them.
-    """
-    problems: list[str] = []
-
-    def read(parse: Callable[[str], T], text: str) -> T | None:
-        try:
-            return parse(text)
-        except (ConfigError, MockConfigError) as error:
-            problems.extend(f"{error.source}: {problem}" for problem in error.problems)
-            return None
-
-    if arguments.seed < 0:
-        problems.append(f"--seed {arguments.seed}: must not be negative")
-    if not 0.0 <= arguments.spread <= 1.0:
-        problems.append(f"--spread {arguments.spread:g}: must lie between 0 and 1")
-    robot = read(partial(load_robot, profiles=PROFILES), arguments.robot)
-    effects = read(parse_effects, arguments.effects)
-    faults: list[Fault] = []
-    for text in arguments.fault:
-        fault = read(parse_fault, text)
-        if fault is None:
-            continue
-        faults.append(fault)
-        if fault.kind in impossible:
-            problems.append(f"fault {text!r}: cannot happen on this kind of device")
-        if robot and fault.board is not None and fault.board >= len(robot.boards):
-            count = len(robot.boards)
-            problems.append(f"fault {text!r}: robot {robot.name} has {count} boards, from 0")
-    if problems or robot is None or effects is None:
-        raise MockConfigError("the mock cannot be set up", problems)
-    mock = MockRobot(
-        robot,
-        profile=arguments.profile,
-        seed=arguments.seed,
-        effects=effects,
-        spread=arguments.spread,
-    )
-    return mock, FaultScript(faults, seed=arguments.seed, is_from_first_exchange=True)
 
 
 # --- exec -----------------------------------------------------------------------------------------
@@ -187,20 +96,14 @@ def _exec(arguments: argparse.Namespace) -> int:
     if not command:
         say("armature: nothing to run: armature mock exec --robot laas4 -- CMD ARGS")
         return USAGE
-    mock, script = _make_mock(arguments, impossible=[FaultKind.UNPLUG])
-    # A short path: the name of a socket has at most 107 bytes.
-    with (
-        Child() as child,  # which ends with us: it must not go on without its boards
-        tempfile.TemporaryDirectory(prefix="armature-") as directory,
-        closing(SpiBoards(mock, script, Path(directory))) as boards,
-    ):
-        environment = shim_environment(Path(directory), os.environ)
+    mock, script = make_mock(arguments, impossible=[FaultKind.UNPLUG])
+    with Child() as child, emulated_boards(mock, script) as boards:  # it ends with us
         try:
-            child.start(command, environment)
+            child.start(command, boards.environment)
         except OSError as error:
             say(f"armature: cannot run {command[0]}: {error.strerror}")
             return _NOT_FOUND if error.errno == errno.ENOENT else _NOT_EXECUTABLE
-        boards.run(child.is_over)
+        boards.serve(child.is_over)
     return child.exit_code
 
 
@@ -208,7 +111,7 @@ def _exec(arguments: argparse.Namespace) -> int:
 
 
 def _serial(arguments: argparse.Namespace) -> int:
-    mock, script = _make_mock(arguments, impossible=[FaultKind.IO_ERROR])
+    mock, script = make_mock(arguments, impossible=[FaultKind.IO_ERROR])
     if not 0 <= arguments.board < len(mock.boards):
         problem = f"{arguments.board}: robot {mock.robot.name} has {len(mock.boards)}, from 0"
         raise MockConfigError("--board", [problem])
@@ -242,7 +145,7 @@ def _interruption() -> Iterator[Callable[[], bool]]:
 
 
 def _truth(arguments: argparse.Namespace) -> int:
-    mock, _ = _make_mock(arguments)
+    mock, _ = make_mock(arguments)
     truth, effects = mock.truth, dataclasses.asdict(mock.effects)
     if arguments.json:
         print_json({**truth.as_dict(), "effects": effects})

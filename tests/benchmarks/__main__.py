@@ -1,22 +1,37 @@
-"""`python -m tests.benchmarks`: what the wire costs. Targets are shown, not asserted."""
+"""`python -m tests.benchmarks`: what things cost. Targets are shown, not asserted."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import sys
 from collections.abc import Callable, Iterable, Sequence
 
-from tests.benchmarks import checksum, exchange, spi_transfer, virtual_time
+from tests.benchmarks import (
+    checksum,
+    exchange,
+    loop_work,
+    recorder_speed,
+    recording_size,
+    spi_transfer,
+    virtual_time,
+    wakeup,
+)
 from tests.benchmarks.measure import Row
 
-BENCHMARKS: tuple[Callable[[], Iterable[Row]], ...] = (
-    exchange.run,
-    checksum.run,
-    virtual_time.run,
-    spi_transfer.run,
-)
+BENCHMARKS: dict[str, Callable[[], Iterable[Row]]] = {
+    "exchange": exchange.run,
+    "checksum": checksum.run,
+    "virtual_time": virtual_time.run,
+    "spi_transfer": spi_transfer.run,
+    "wakeup": wakeup.run,
+    "loop_work": loop_work.run,
+    "recorder_speed": recorder_speed.run,
+    "recording_size": recording_size.run,
+    "soak": loop_work.soak,
+}
 
 
 def table(rows: Sequence[Row]) -> str:
@@ -32,20 +47,42 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.benchmarks",
+        description=__doc__,
+        epilog="There are "
+        + ", ".join(BENCHMARKS)
+        + ". All of them take a quarter of an hour, soak alone ten minutes.",
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only these, in this order")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args(argv)
-    rows = [row for run in BENCHMARKS for row in run()]
-    machine = f"{platform.machine()}, Python {platform.python_version()}"
+    names = arguments.names or list(BENCHMARKS)
+    unknown = [name for name in names if name not in BENCHMARKS]
+    if unknown:
+        parser.error(f"no such benchmark: {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+    load = os.getloadavg()[0]
+    rows: list[Row] = []
+    exit_code = 0
+    for name in names:
+        print(f"{name} …", file=sys.stderr, flush=True)
+        try:
+            rows.extend(BENCHMARKS[name]())
+        except Exception as error:
+            # The others' figures, for which somebody waited, are not lost with it.
+            rows.append(Row(name, f"broken: {type(error).__name__}: {error}"))
+            exit_code = 1
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     if arguments.json:
-        print(json.dumps({"machine": machine, "rows": [row.as_dict() for row in rows]}))
+        report = {"machine": machine, "load": load, "rows": [row.as_dict() for row in rows]}
+        print(json.dumps(report))
     else:
         print(
-            f"{machine}; minimum of many short repeats, contenders in turns; "
-            "virtual time: mean; SPI: median\n"
+            f"{machine}, load {load:.2f} at the start; exchange and checksum: minimum of many "
+            "short repeats, contenders in turns; virtual time: mean; the rest: medians\n"
         )
         print(table(rows))
-    return 0
+    return exit_code
 
 
 if __name__ == "__main__":

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -28,10 +30,38 @@ def test_the_examples_of_a_package_run(package: str) -> None:
 
 @pytest.mark.compiler
 def test_the_example_for_real_boards_runs_on_mock_boards() -> None:
-    (code,) = python_blocks(PROJECT / "README.md")
+    *_, code = python_blocks(PROJECT / "README.md")
     command = [ARMATURE, "mock", "exec", "--robot", "laas4", "--", sys.executable, "-c", code]
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=100)
     assert "exchanges=1000" in done.stdout
+
+
+def test_the_example_for_recordings_runs(tmp_path: Path) -> None:
+    code, *_ = python_blocks(PROJECT / "README.md")
+    words = ["run", "--robot", "laas4", "--link", "mock", "--fast", "--duration", "1"]
+    subprocess.run([ARMATURE, *words, "--record", "run.h5"], check=True, cwd=tmp_path, timeout=100)
+    command = [sys.executable, "-W", "error", "-c", code]
+    done = subprocess.run(command, check=True, cwd=tmp_path, text=True, capture_output=True)
+    assert "('joint1', 'joint2', 'joint3', 'joint4') rad (10" in done.stdout
+
+
+@pytest.mark.compiler
+def test_the_live_script_runs(tmp_path: Path) -> None:
+    _, code, _ = python_blocks(PROJECT / "README.md")
+    environment = {**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)}
+    words = ["loop", "--robot", "bench1", "--link", "mock", "--duration", "30"]
+    with subprocess.Popen([ARMATURE, *words], env=environment) as loop:
+        try:
+            deadline_s = time.monotonic() + 60
+            while not (tmp_path / "armature" / "stream").exists() and time.monotonic() < deadline_s:
+                time.sleep(0.1)
+            command = [sys.executable, "-W", "error", "-c", code]
+            done = subprocess.run(
+                command, check=True, env=environment, text=True, capture_output=True, timeout=60
+            )
+        finally:
+            loop.terminate()
+    assert done.stdout.count("joint1") == 11
 
 
 @pytest.mark.parametrize("readme", READMES, ids=lambda path: str(path.relative_to(PROJECT)))

@@ -1,0 +1,117 @@
+"""What a run does by itself: enable, home, play, one after the other, then it is over.
+
+For `armature run`, so that a demonstration or a test needs nobody to send commands. Each step goes
+through the same handler as a command from the socket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from daq.loop.control import Control
+from daq.loop.machine import Machine
+from daq.loop.setup import Loop
+from daq.states import State
+from daq.stream import messages as m
+from daq.stream.errors import RefusedError
+
+_ROWS_AT_ONCE = 300
+
+
+class Step(NamedTuple):
+    """One thing to do, and how to tell that it is done."""
+
+    begin: Callable[[], object]
+    is_done: Callable[[], bool]
+
+
+class Agenda:
+    """Steps in their order.
+
+    Args:
+        loop: The loop.
+
+    Attributes:
+        problem: Why it could not go on; empty while it can.
+    """
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self._steps: list[Step] = []
+        self._current: Step | None = None
+        self.problem = ""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether everything is done, or cannot be."""
+        return not self._steps and self._current is None
+
+    def enable(self) -> None:
+        """Enable and calibrate, once every board has answered."""
+        self._add_wait(lambda: all(unit.replies is not None for unit in self._loop.cycle.units))
+        self._add(m.Enable(), lambda: self._machine.state is State.READY)
+
+    def hold(self) -> None:
+        """Hold every joint where it is."""
+        self._add(m.SetMode(mode="hold"), lambda: self._control.is_at_rest)
+
+    def home(self) -> None:
+        """Find every joint's zero."""
+        self._add(m.Home(), lambda: self._control.homing is None)
+
+    def play(self, rows: np.ndarray[Any, np.dtype[np.float64]], *, has_torque: bool) -> None:
+        """Play a trajectory.
+
+        Args:
+            rows: Shape (samples, 2 or 3 times joints): q, dq and perhaps torque, one row
+                per cycle.
+            has_torque: Whether there are torques.
+        """
+        data = np.ascontiguousarray(rows, "<f8")
+        self._add(m.PlayBegin(rows=len(data), has_torque=has_torque), lambda: True)
+        for first in range(0, len(data), _ROWS_AT_ONCE):
+            chunk = data[first : first + _ROWS_AT_ONCE].tobytes()
+            self._add(m.PlayRows(first=first), lambda: True, chunk)
+        self._add(m.PlayStart(), lambda: not self._control.is_playing)
+
+    def disable(self) -> None:
+        """Bring everything to rest and switch it off."""
+        self._add(m.Disable(), lambda: self._machine.state is State.IDLE)
+
+    def step(self) -> None:
+        """Go on, if what was begun is done. Called now and then by the loop."""
+        if self._machine.state in (State.STOPPING, State.FAULT):
+            self._give_up("")
+        if self._current is not None and not self._current.is_done():
+            return
+        self._current = None
+        if self._steps:
+            self._current = self._steps.pop(0)
+            try:
+                self._current.begin()
+            except RefusedError as error:
+                self._give_up(str(error))
+
+    def _give_up(self, problem: str) -> None:
+        self.problem = self.problem or problem
+        self._steps.clear()
+        self._current = None
+
+    def _add(
+        self, command: m.AnyCommand, is_done: Callable[[], bool], payload: bytes = b""
+    ) -> None:
+        self._steps.append(Step(lambda: self._loop.handler(command, payload), is_done))
+
+    def _add_wait(self, is_done: Callable[[], bool]) -> None:
+        self._steps.append(Step(lambda: None, is_done))
+
+    @property
+    def _machine(self) -> Machine:
+        return self._loop.cycle.machine
+
+    @property
+    def _control(self) -> Control:
+        return self._loop.cycle.control

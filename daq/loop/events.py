@@ -1,0 +1,47 @@
+"""What happened, until the next batch takes it along."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from daq.batches import Event
+
+PENDING_MAX = 200
+REMEMBERED = 20
+
+
+class Events:
+    """Collects events of a cycle.
+
+    Attributes:
+        seq: The present sample's number.
+        t_ns: The present cycle's time.
+        latest: The last ones, for the status.
+        dropped: Events beyond what a batch can carry.
+    """
+
+    def __init__(self) -> None:
+        self.seq = 0
+        self.t_ns = 0
+        self.dropped = 0
+        self.latest: deque[Event] = deque(maxlen=REMEMBERED)
+        self._pending: list[Event] = []
+
+    def add(self, kind: str, text: str, *, severity: str = "info", source: str = "") -> None:
+        """Something happened now."""
+        event = Event(
+            seq=self.seq, t_ns=self.t_ns, kind=kind, text=text, severity=severity, source=source
+        )
+        self.latest.append(event)
+        if len(self._pending) < PENDING_MAX:
+            self._pending.append(event)
+        else:
+            self.dropped += 1
+
+    def take(self) -> tuple[Event, ...]:
+        """All events since the last time."""
+        if not self._pending:
+            return ()
+        taken = tuple(self._pending)
+        self._pending.clear()
+        return taken

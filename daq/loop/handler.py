@@ -1,0 +1,330 @@
+"""Carries out commands: each one is checked in full before anything changes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from daq.loop.cycle import Cycle
+from daq.loop.homing import HomingRun
+from daq.loop.recorder_watch import RecorderWatch
+from daq.loop.upload import Upload
+from daq.motion.errors import MotionError
+from daq.robot.description import Gains, Robot
+from daq.states import MODE_NAMES, Mode, State
+from daq.stream import messages as m
+from daq.stream.errors import RefusedError
+
+_SETTABLE = (Mode.OFF, Mode.HOLD, Mode.POSITION, Mode.VELOCITY, Mode.CURRENT, Mode.TORQUE)
+_TARGETLESS = (Mode.OFF, Mode.HOLD)
+
+
+class Handler:
+    """What the command socket calls.
+
+    Args:
+        robot: The description.
+        cycle: The loop's parts.
+        recorder: What is known of the recorder.
+        status: Makes the answer to `Status`.
+        period_s: Time between two cycles.
+        is_armed: Whether motors may be enabled.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        cycle: Cycle,
+        recorder: RecorderWatch,
+        status: Callable[[], m.LoopStatus],
+        *,
+        period_s: float,
+        is_armed: bool,
+    ) -> None:
+        self._robot = robot
+        self._is_armed = is_armed
+        self._cycle = cycle
+        self._machine = cycle.machine
+        self._control = cycle.control
+        self._output = cycle.output
+        self._recorder = recorder
+        self._period_s = period_s
+        self._upload: Upload | None = None
+        self._is_disabling = False
+        self._numbers = {joint.name: number for number, joint in enumerate(robot.joints)}
+        self._actions: dict[type, Callable[[Any, bytes], object]] = {
+            m.Status: lambda _command, _payload: status(),
+            m.Enable: self._enable,
+            m.Disable: self._disable,
+            m.Stop: self._stop,
+            m.Reset: self._reset,
+            m.SetMode: self._set_mode,
+            m.SetGains: self._set_gains,
+            m.Home: self._home,
+            m.PlayBegin: self._play_begin,
+            m.PlayRows: self._play_rows,
+            m.PlayStart: self._play_start,
+            m.PlayStop: self._play_stop,
+            m.RecordStart: self._record_start,
+            m.RecordStop: self._record_stop,
+            m.RecordMark: self._record_mark,
+            m.Report: self._report,
+        }
+
+    def __call__(self, command: m.AnyCommand, payload: bytes = b"") -> object:
+        """Carry out a command.
+
+        Returns:
+            Its result.
+
+        Raises:
+            RefusedError: It was not carried out; nothing has changed.
+        """
+        try:
+            return self._actions[type(command)](command, payload)
+        except MotionError as error:
+            raise RefusedError("out-of-limit", str(error)) from error
+
+    def step(self) -> None:
+        """Now and then: what a command has begun and time must end."""
+        if self._is_disabling and self._control.is_at_rest:
+            self._is_disabling = False
+            self._machine.stop("disabled")
+        if self._machine.state not in (State.READY, State.ACTIVE):
+            self._is_disabling = False
+
+    # --- power ------------------------------------------------------------------------------------
+
+    def _enable(self, _command: m.Enable, _payload: bytes) -> object:
+        self._require("enable", State.IDLE)
+        if not self._is_armed:
+            raise RefusedError("not-now", "the loop was started without --arm: it moves no motor")
+        for unit in self._cycle.units:
+            if unit.replies is None or unit.missed:
+                text = f"board {unit.port.name} on {unit.board.link.name} does not answer"
+                raise RefusedError("not-now", f"{text}: see `armature doctor`")
+            if unit.fault is not None:
+                text = f"board {unit.port.name} reports {unit.fault.meaning}. {unit.fault.remedy}"
+                raise RefusedError("not-now", text)
+        self._control.switch_off()
+        self._machine.enable()
+        return {"state": self._machine.state.name.lower()}
+
+    def _disable(self, _command: m.Disable, _payload: bytes) -> object:
+        self._require("disable", State.CALIBRATING, State.READY, State.ACTIVE)
+        if self._machine.state is State.ACTIVE:
+            self._control.come_to_rest()
+            self._is_disabling = True
+        else:
+            self._machine.stop("disabled")
+        return {"state": self._machine.state.name.lower()}
+
+    def _stop(self, _command: m.Stop, _payload: bytes) -> object:
+        self._machine.stop("stop was commanded")
+        return {"state": self._machine.state.name.lower()}
+
+    def _reset(self, _command: m.Reset, _payload: bytes) -> object:
+        self._require("reset", State.FAULT)
+        self._machine.reset()
+        return {"state": self._machine.state.name.lower()}
+
+    # --- motion -----------------------------------------------------------------------------------
+
+    def _set_mode(self, command: m.SetMode, _payload: bytes) -> object:
+        mode = MODE_NAMES.get(command.mode)
+        if mode not in _SETTABLE:
+            names = ", ".join(mode.name.lower() for mode in _SETTABLE)
+            raise RefusedError("unknown", f"no mode {command.mode!r}; there are {names}")
+        numbers = self._joints(command.joints)
+        target = self._per_joint("target", command.target, numbers)
+        if bool(target) is (mode in _TARGETLESS):
+            wanted = "no target" if mode in _TARGETLESS else f"{len(numbers)} targets, one a joint"
+            raise RefusedError("malformed", f"mode {command.mode} takes {wanted}")
+        self._require(f"mode {command.mode}", State.READY, State.ACTIVE)
+        is_of_all = len(numbers) == len(self._robot.joints)
+        if self._is_led and not (mode in _TARGETLESS and is_of_all):
+            raise RefusedError("not-now", f"{self._leader} is going on: end it with `play-stop`")
+        for number, value in zip(numbers, target, strict=False):
+            self._check_target(mode, number, value)
+        if mode is Mode.POSITION:
+            self._require_homed(numbers)
+        if self._is_led:
+            self._control.come_to_rest()
+        self._control.set_mode(mode, numbers, target, command.duration_s)
+        self._machine.activate(self._control.is_active)
+        return {"state": self._machine.state.name.lower(), "mode": command.mode}
+
+    def _check_target(self, mode: Mode, number: int, value: float) -> None:
+        joint, axis = self._robot.joints[number], self._control.tracks[number].axis
+        if mode is Mode.CURRENT:
+            _check(joint.name, "current", value, axis.current_max_a, "A")
+        elif mode is Mode.TORQUE:
+            _check(joint.name, "torque", value, joint.limits.torque_max_nm, "N·m")
+            current_a = value * axis.amperes_per_nm
+            _check(joint.name, "current for that torque", current_a, axis.current_max_a, "A")
+        elif mode is Mode.VELOCITY:
+            _check(joint.name, "speed", value, joint.limits.velocity_max_rad_s, "rad/s")
+
+    def _set_gains(self, command: m.SetGains, _payload: bytes) -> object:
+        numbers = self._joints(command.joints)
+        names = ("kp_a_per_rad", "kd_a_s_per_rad", "ki_a_per_rad_s")
+        given = {name: self._per_joint(name, getattr(command, name), numbers) for name in names}
+        if not any(given.values()):
+            raise RefusedError("malformed", f"no gains given; there are {', '.join(names)}")
+        changes: list[tuple[int, Gains]] = []
+        for place, number in enumerate(numbers):
+            track = self._control.tracks[number]
+            before = track.position_gains
+            chosen = {
+                name: given[name][place] if given[name] else getattr(before, name) for name in names
+            }
+            for name, highest in track.axis.gains_max.items():
+                value = chosen[name]
+                if given[name] and not 0.0 <= value <= highest:
+                    joint = self._robot.joints[number].name
+                    text = f"joint {joint}: {name} = {value:g}, the board takes 0 to {highest:g}"
+                    raise RefusedError("out-of-limit", text)
+            changes.append((number, Gains(**chosen)))
+        for number, gains in changes:
+            self._control.tracks[number].set_position_gains(gains)
+        self._control.note_change()
+        return {"joints": [self._robot.joints[number].name for number in numbers]}
+
+    def _home(self, command: m.Home, _payload: bytes) -> object:
+        everyone = range(len(self._robot.joints))
+        posture = self._per_joint("posture_rad", command.posture_rad, everyone)
+        self._require("home", State.READY, State.ACTIVE)
+        if self._is_led or not self._control.is_at_rest:
+            raise RefusedError("not-now", "joints are moving: bring them to rest with `mode hold`")
+        tracks = self._control.tracks
+        hints = posture or [joint.home_posture_rad for joint in self._robot.joints]
+        for joint, hint in zip(self._robot.joints, hints, strict=True):
+            low, high = joint.limits.position_min_rad, joint.limits.position_max_rad
+            if not low <= hint <= high:
+                limit = low if hint < low else high
+                text = f"joint {joint.name}: posture {hint:.4g} rad, limit {limit:.4g} rad"
+                raise RefusedError("out-of-limit", text)
+        run = HomingRun(
+            self._cycle.units,
+            [track.axis for track in tracks],
+            [track.present()[0] for track in tracks],
+            hints,
+            period_s=self._period_s,
+        )
+        self._control.home(run)
+        self._machine.activate(True)
+        return {"state": "homing", "posture_rad": list(hints)}
+
+    def _play_begin(self, command: m.PlayBegin, _payload: bytes) -> object:
+        if self._control.is_playing:
+            raise RefusedError("not-now", "a trajectory is being played: end it with `play-stop`")
+        self._upload = Upload(
+            self._robot,
+            rows=command.rows,
+            has_torque=command.has_torque,
+            period_s=self._period_s,
+        )
+        return {"rows": 0}
+
+    def _play_rows(self, command: m.PlayRows, payload: bytes) -> object:
+        if self._upload is None:
+            raise RefusedError("not-now", "no trajectory was announced: send play-begin first")
+        return {"rows": self._upload.add(command.first, payload)}
+
+    def _play_start(self, _command: m.PlayStart, _payload: bytes) -> object:
+        upload = self._upload
+        if upload is None:
+            raise RefusedError("not-now", "no trajectory was announced: send play-begin first")
+        if not upload.is_complete:
+            raise RefusedError("not-now", f"{upload.missing} rows of the trajectory are missing")
+        self._require("play", State.READY, State.ACTIVE)
+        if self._is_led:
+            raise RefusedError("not-now", f"{self._leader} is going on")
+        self._require_homed(range(len(self._robot.joints)))
+        self._control.play(upload.playback)
+        self._upload = None
+        self._machine.activate(True)
+        return {"rows": upload.playback.rows, "duration_s": upload.playback.cycles * self._period_s}
+
+    def _play_stop(self, _command: m.PlayStop, _payload: bytes) -> object:
+        if not self._is_led:
+            raise RefusedError("not-now", "nothing is being played")
+        self._control.come_to_rest()
+        return {"state": self._machine.state.name.lower()}
+
+    # --- recording --------------------------------------------------------------------------------
+
+    def _record_start(self, command: m.RecordStart, _payload: bytes) -> object:
+        if self._output.is_recording:
+            raise RefusedError("not-now", f"{self._output.recording_name} is on: stop it first")
+        request = self._output.start_recording(command.name)
+        return {"number": request.number, "first_seq": request.first_seq}
+
+    def _record_stop(self, _command: m.RecordStop, _payload: bytes) -> object:
+        if not self._output.is_recording:
+            raise RefusedError("not-now", "no recording is on")
+        name = self._output.recording_name
+        self._output.stop_recording()
+        return {"recording": name}
+
+    def _record_mark(self, command: m.RecordMark, _payload: bytes) -> object:
+        self._cycle.events.add("mark", command.text)
+        return {"seq": self._cycle.events.seq}
+
+    def _report(self, command: m.Report, _payload: bytes) -> object:
+        self._recorder.take(command.report)
+        return {}
+
+    # --- checks -----------------------------------------------------------------------------------
+
+    @property
+    def _is_led(self) -> bool:
+        """Whether all joints move together, so that none can be asked to do something else."""
+        return self._control.is_playing or self._control.homing is not None
+
+    @property
+    def _leader(self) -> str:
+        return "a trajectory" if self._control.is_playing else "homing"
+
+    def _require(self, what: str, *states: State) -> None:
+        state = self._machine.state
+        if state not in states:
+            wanted = " or ".join(state.name.lower() for state in states)
+            hint = {State.FAULT: "; reset first", State.IDLE: "; enable first"}.get(state, "")
+            text = f"{what} needs state {wanted}, the robot is {state.name.lower()}{hint}"
+            raise RefusedError("not-now", text)
+        if self._is_disabling and what != "disable":
+            raise RefusedError("not-now", f"{what}: the robot is being disabled")
+
+    def _require_homed(self, numbers: Sequence[int]) -> None:
+        lost = [n for n in numbers if not self._control.tracks[n].axis.is_homed]
+        if lost:
+            names = ", ".join(self._robot.joints[number].name for number in lost)
+            text = f"{names}: the zero is not known since the motors were enabled"
+            raise RefusedError("not-homed", f"{text}; `armature send home` finds it")
+
+    def _joints(self, names: Sequence[str]) -> list[int]:
+        unknown = [name for name in names if name not in self._numbers]
+        if unknown:
+            there_are = ", ".join(self._numbers)
+            raise RefusedError("unknown", f"no joint {', '.join(unknown)}; there are {there_are}")
+        if len(set(names)) < len(names):
+            raise RefusedError("malformed", f"a joint is named twice: {', '.join(names)}")
+        return [self._numbers[name] for name in names] or list(range(len(self._robot.joints)))
+
+    def _per_joint(
+        self, what: str, values: Sequence[float], numbers: Sequence[int]
+    ) -> Sequence[float]:
+        if values and len(values) != len(numbers):
+            text = f"{what}: {len(values)} values for {len(numbers)} joints"
+            raise RefusedError("malformed", text)
+        if not all(map(math.isfinite, values)):
+            raise RefusedError("malformed", f"{what}: {list(values)}, expected finite numbers")
+        return values
+
+
+def _check(joint: str, what: str, value: float, limit: float, unit: str) -> None:
+    if abs(value) > limit:
+        text = f"joint {joint}: {what} {value:.4g} {unit}, limit {limit:.4g} {unit}"
+        raise RefusedError("out-of-limit", text)

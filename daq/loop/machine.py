@@ -1,0 +1,153 @@
+"""The one state machine and the one safe stop.
+
+idle → calibrating → ready ⇄ active → stopping → idle or fault. Whatever ends a powered state goes
+through `stop`: currents ramp to zero from what they were, then ES goes off, exactly `ramp_s` after
+it began. Who decides that something is wrong is elsewhere (`daq.loop.monitor`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from daq.loop.axis import Axis, Law
+from daq.loop.events import Events
+from daq.loop.unit import Unit
+from daq.states import State
+
+CALIBRATION_MAX_S = 10.0
+_POWERED = (State.CALIBRATING, State.READY, State.ACTIVE, State.STOPPING)
+_NO_LAW = Law()
+
+
+class Machine:
+    """What the robot is doing as a whole.
+
+    Args:
+        units: Its boards.
+        events: Where changes are noted.
+        ramp_s: Length of the safe stop.
+        period_s: Time between two cycles.
+
+    Attributes:
+        state: What it does.
+        reason: Why it is there.
+        is_fault_of_board: Whether the last fault was a board's, its device's or its link's.
+    """
+
+    def __init__(
+        self, units: Sequence[Unit], events: Events, *, ramp_s: float, period_s: float
+    ) -> None:
+        self.state = State.IDLE
+        self.reason = "started"
+        self.is_fault_of_board = False
+        self._units = units
+        self._axes: list[Axis] = [axis for unit in units for axis in unit.axes]
+        self._events = events
+        self._ramp_cycles = max(1, round(ramp_s / period_s))
+        self._calibration_cycles = round(CALIBRATION_MAX_S / period_s)
+        self._cycles_in_state = 0
+        self._after_stop = State.IDLE
+        self._ramp_from_a: list[float] = []
+
+    @property
+    def is_powered(self) -> bool:
+        """Whether a motor may have current."""
+        return self.state in _POWERED
+
+    @property
+    def is_tripped(self) -> bool:
+        """Whether something is wrong: in fault, or on the way there."""
+        is_on_the_way = self.state is State.STOPPING and self._after_stop is State.FAULT
+        return is_on_the_way or self.state is State.FAULT
+
+    # --- transitions ------------------------------------------------------------------------------
+
+    def enable(self) -> None:
+        """Idle → calibrating."""
+        for unit in self._units:
+            for axis in unit.axes:
+                axis.forget_home()
+                axis.obey(_NO_LAW)
+                axis.refer(0.0, 0.0)
+            unit.enable()
+        self._enter(State.CALIBRATING, "enabled")
+
+    def activate(self, is_active: bool) -> None:
+        """Ready ⇄ active, as joints are controlled or not."""
+        wanted = State.ACTIVE if is_active else State.READY
+        if self.state in (State.READY, State.ACTIVE) and self.state is not wanted:
+            self._enter(wanted, "a joint is controlled" if is_active else "all joints are off")
+
+    def stop(self, reason: str) -> None:
+        """The safe stop; leads to idle."""
+        if self.state in (State.CALIBRATING, State.READY, State.ACTIVE):
+            self._begin_stop(State.IDLE, reason)
+
+    def trip(self, reason: str, *, is_of_board: bool = False) -> None:
+        """The safe stop because something is wrong; leads to fault."""
+        if self.is_tripped:
+            return
+        self.is_fault_of_board = is_of_board
+        if self.state is State.IDLE:
+            self._enter(State.FAULT, reason)
+        elif self.state is State.STOPPING:
+            self._after_stop = State.FAULT
+            self.reason = reason
+        else:
+            self._begin_stop(State.FAULT, reason)
+
+    def reset(self) -> None:
+        """Fault → idle."""
+        self._enter(State.IDLE, "reset")
+
+    # --- every cycle ------------------------------------------------------------------------------
+
+    def step(self) -> None:
+        """Prepare the next commands of a state that changes by itself."""
+        if self.state is State.STOPPING:
+            self._cycles_in_state += 1
+            self._ramp()
+        elif self.state is State.CALIBRATING:
+            self._cycles_in_state += 1
+            if all(unit.is_ready for unit in self._units):
+                self._enter(State.READY, "calibrated")
+            elif self._cycles_in_state > self._calibration_cycles:
+                names = ", ".join(u.port.name for u in self._units if not u.is_ready)
+                self.trip(
+                    f"calibration did not end within {CALIBRATION_MAX_S:g} s on board {names}: "
+                    "is every motor connected, does its rotor turn freely?",
+                    is_of_board=True,
+                )
+
+    def _begin_stop(self, after: State, reason: str) -> None:
+        self._after_stop = after
+        self._ramp_from_a = [
+            min(max(axis.iq_a, -axis.current_max_a), axis.current_max_a) for axis in self._axes
+        ]
+        self._enter(State.STOPPING, reason)
+        self._ramp()
+
+    def _ramp(self) -> None:
+        """The command after `_cycles_in_state` + 1 steps of the ramp; the last one is ES off."""
+        step = self._cycles_in_state + 1
+        if step >= self._ramp_cycles:
+            for unit in self._units:
+                unit.disable()
+            for axis in self._axes:
+                axis.obey(_NO_LAW)
+                axis.forget_home()  # with ES off a board counts from zero again
+            self._enter(self._after_stop, self.reason)
+            return
+        share = 1.0 - step / self._ramp_cycles
+        for axis, from_a in zip(self._axes, self._ramp_from_a, strict=True):
+            axis.obey(Law(iq_ff_a=share * from_a))
+
+    def _enter(self, state: State, reason: str) -> None:
+        self._events.add(
+            "state",
+            f"{self.state.name.lower()} → {state.name.lower()}: {reason}",
+            severity="error" if state is State.FAULT else "info",
+        )
+        self.state = state
+        self.reason = reason
+        self._cycles_in_state = 0

@@ -1,0 +1,301 @@
+"""Every limit, every cycle: decides that something is wrong; `daq.loop.machine` then stops.
+
+A limit trips after as many cycles in a row beyond it as the robot file's `[safety]` says. Limits of
+motion count while the motors are on and calibrated; a board's fault while they are on; replies that
+cannot be read, always.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from daq.board import Outcome
+from daq.loop.axis import Axis
+from daq.loop.events import Events
+from daq.loop.machine import Machine
+from daq.loop.unit import Unit
+from daq.robot.description import Bus, Robot, Safety
+from daq.states import State
+from firmware_protocol.profile import ERROR_MASK
+
+_CURRENT_MARGIN = 1.05
+_CURRENT_MARGIN_A = 0.25
+"""Measured currents are noisy, and Isat comes in eighths of an ampere."""
+_STALE = (Outcome.STALE, Outcome.STALLED, Outcome.COMMAND_LOST, Outcome.UNCONFIRMED)
+_LIKELY_CAUSE = {
+    Outcome.CORRUPT: "wrong checksums: long or unshielded wires, a clock too fast, a bad ground",
+    Outcome.TRUNCATED: "replies cut short: the wrong frame size or a loose chip-select wire",
+    Outcome.SILENT: "an idle line: no power on the board, MISO not connected, wrong chip select",
+    Outcome.MISMATCHED: "another protocol version: not the robot file's profile",
+}
+_BATCHES_PER_S = 50
+_NEVER = 1 << 62
+"""A limit that no integer on the wire reaches."""
+
+
+class Strikes:
+    """Counts the cycles in a row beyond limits, one count per limit.
+
+    Attributes:
+        counts: Of the limits that were exceeded the last time.
+    """
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+
+    def add(self, limit: str, allowed: int) -> bool:
+        """One more; whether that is as many as it takes, whereupon counting begins anew."""
+        count = self.counts.pop(limit, 0) + 1
+        if count < allowed:
+            self.counts[limit] = count
+        return count >= allowed
+
+    def keep(self, limits: Sequence[str]) -> None:
+        """Forget all others: they were within their limits this time."""
+        self.counts = {name: n for name, n in self.counts.items() if name in limits}
+
+
+class AxisGuard:
+    """The limits of one joint."""
+
+    def __init__(
+        self, axis: Axis, unit: Unit, safety: Safety, trip: Callable[[str, str], None]
+    ) -> None:
+        limits = axis.joint.limits
+        self._axis = axis
+        self._trip = trip
+        self._low_rad, self._high_rad = limits.position_min_rad, limits.position_max_rad
+        self._speed_rad_s = limits.velocity_max_rad_s
+        self._current_a = axis.current_max_a * _CURRENT_MARGIN + _CURRENT_MARGIN_A
+        self._temperature_degc = limits.winding_temperature_max_degc
+        self._field = unit.reply_field("winding_temperature_degc")
+        place = unit.reply_codec.place_of("winding_temperature_degc", axis.joint.drive.output)
+        self._temperature_at, self._hottest_raw = 0, _NEVER
+        if place is not None and self._field is not None:
+            self._temperature_at = place
+            allowed = (self._temperature_degc - self._field.offset) / self._field.lsb
+            self._hottest_raw = math.floor(allowed)
+        self._safety = safety
+        self._strikes = Strikes()
+
+    def check(self, raws: tuple[int, ...]) -> None:
+        """Look at position, speed, current and temperature."""
+        axis = self._axis
+        if (
+            (self._low_rad <= axis.position_rad <= self._high_rad or not axis.is_homed)
+            and -self._speed_rad_s <= axis.velocity_rad_s <= self._speed_rad_s
+            and -self._current_a <= axis.iq_a <= self._current_a
+            and raws[self._temperature_at] <= self._hottest_raw
+        ):
+            if self._strikes.counts:
+                self._strikes.keep(())
+        else:
+            self._strike(raws)
+
+    def _strike(self, raws: tuple[int, ...]) -> None:
+        axis, safety = self._axis, self._safety
+        position_rad = axis.position_rad
+        nearer_rad = self._low_rad if position_rad < self._low_rad else self._high_rad
+        is_outside = axis.is_homed and not self._low_rad <= position_rad <= self._high_rad
+        is_hot = raws[self._temperature_at] > self._hottest_raw
+        degc = axis.temperature_degc(raws, self._field) if is_hot and self._field else 0.0
+        judged = (
+            # limit, whether it is exceeded, cycles, value, limit, unit, remedy
+            ("position", is_outside, safety.position_cycles, position_rad, nearer_rad, "rad",
+             "move it back by hand"),
+            ("velocity", abs(axis.velocity_rad_s) > self._speed_rad_s, safety.velocity_cycles,
+             axis.velocity_rad_s, self._speed_rad_s, "rad/s",
+             "command slower motions or lower the gains"),
+            ("current", abs(axis.iq_a) > self._current_a, safety.current_cycles,
+             axis.iq_a, self._current_a, "A",
+             "the board does not keep its current limit: check its firmware"),
+            ("winding temperature", is_hot, safety.temperature_cycles, degc,
+             self._temperature_degc, "°C", "let it cool and command less current"),
+        )  # fmt: skip
+        self._strikes.keep([name for name, is_exceeded, *_ in judged if is_exceeded])
+        for name, is_exceeded, cycles, value, limit, unit, remedy in judged:
+            if is_exceeded and self._strikes.add(name, cycles):
+                joint = axis.joint.name
+                text = f"joint {joint}: {name} {value:.4g} {unit}, limit {limit:.4g} {unit}"
+                self._trip(f"{text}; {remedy}", joint)
+
+
+class UnitGuard:
+    """The limits of one board and of the joints on it."""
+
+    def __init__(
+        self, unit: Unit, bus: Bus, safety: Safety, machine: Machine, events: Events
+    ) -> None:
+        self._unit = unit
+        self._bus = bus
+        self._safety = safety
+        self._machine = machine
+        self._events = events
+        self._axes = [AxisGuard(axis, unit, safety, self._trip_limit) for axis in unit.axes]
+        self._strikes = Strikes()
+        self._voltage_at, self._lowest_raw, self._highest_raw = 0, -1, _NEVER
+        self._volts_per_raw = 0.0
+        place, field = unit.reply_codec.place_of("bus_voltage_v"), unit.reply_field("bus_voltage_v")
+        if place is not None and field is not None:
+            self._voltage_at = place
+            self._volts_per_raw = field.lsb
+            self._lowest_raw = math.ceil(bus.min_v / field.lsb)
+            self._highest_raw = math.floor(bus.max_v / field.lsb)
+        self._ready_mask, self._ready = unit.ready_bits
+        self._unreadable = 0
+        self._stale = 0
+
+    def check(self, raws: tuple[int, ...] | None) -> None:
+        """Look at the last exchange."""
+        if raws is None:
+            self._check_missing()
+            return
+        self._unreadable = 0
+        if self._unit.outcome_code:
+            self._check_stale()
+        elif self._stale:
+            self._stale = 0
+        state = self._machine.state
+        if state is State.ACTIVE or state is State.READY:
+            if raws[0] & self._ready_mask != self._ready:
+                self._lost_enable()
+            for guard in self._axes:
+                guard.check(raws)
+            if not self._lowest_raw <= raws[self._voltage_at] <= self._highest_raw:
+                self._strike(raws)
+            elif self._strikes.counts:
+                self._strikes.keep(())
+        elif state is State.CALIBRATING and raws[0] & ERROR_MASK:
+            self._report_fault()
+
+    # --- the board --------------------------------------------------------------------------------
+
+    def _check_missing(self) -> None:
+        unit = self._unit
+        if unit.failure is not None:
+            self._trip_board(f"board {unit.port.name} cannot be reached: {unit.failure}")
+            return
+        outcome = unit.board.outcome
+        if outcome in _STALE:
+            self._check_stale()
+            return
+        self._unreadable += 1
+        if self._unreadable >= self._safety.unreadable_cycles:
+            self._trip_board(
+                f"board {unit.port.name} on {unit.board.link.name}: {self._unreadable} replies in "
+                f"a row could not be read; likely {_LIKELY_CAUSE[outcome]}. See `armature doctor`"
+            )
+            self._unreadable = 0
+
+    def _check_stale(self) -> None:
+        if self._unit.board.outcome not in _STALE:
+            self._stale = 0
+            return
+        self._stale += 1
+        if self._stale >= self._safety.stale_cycles:
+            unit = self._unit
+            self._trip_board(
+                f"board {unit.port.name} on {unit.board.link.name}: {self._stale} replies in a row "
+                "did not confirm our commands (its index or clock stands still); likely the board "
+                "hangs or another program talks to it"
+            )
+            self._stale = 0
+
+    def _lost_enable(self) -> None:
+        if self._unit.fault is not None:
+            self._report_fault()
+            return
+        self._trip_board(
+            f"board {self._unit.port.name} on {self._unit.board.link.name} is no longer enabled, "
+            "without reporting a fault; likely it has lost its supply and rebooted"
+        )
+
+    def _report_fault(self) -> None:
+        fault = self._unit.fault
+        if fault is not None:
+            self._trip_board(
+                f"board {self._unit.port.name} on {self._unit.board.link.name} reports error "
+                f"{fault.code}, {fault.meaning}. {fault.remedy}"
+            )
+
+    def _strike(self, raws: tuple[int, ...]) -> None:
+        if self._strikes.add("bus", self._safety.bus_voltage_cycles):
+            bus, volts = self._bus, raws[self._voltage_at] * self._volts_per_raw
+            self._trip_limit(
+                f"board {self._unit.port.name}: bus voltage {volts:.4g} V, limits {bus.min_v:g} to "
+                f"{bus.max_v:g} V; check the supply and its wires",
+                self._unit.port.name,
+            )
+
+    def _trip_limit(self, text: str, source: str) -> None:
+        self._events.add("limit", text, severity="error", source=source)
+        self._machine.trip(text)
+
+    def _trip_board(self, text: str) -> None:
+        if not self._machine.is_tripped:
+            self._events.add("fault", text, severity="error", source=self._unit.port.name)
+        self._machine.trip(text, is_of_board=True)
+
+
+class DeadlineBudget:
+    """How many periods may be skipped within a second."""
+
+    def __init__(
+        self, allowed_per_s: int, machine: Machine, events: Events, *, period_ns: int
+    ) -> None:
+        self._allowed = allowed_per_s
+        self._machine = machine
+        self._events = events
+        self._period_ns = period_ns
+        self._recent: deque[int] = deque([0] * _BATCHES_PER_S, maxlen=_BATCHES_PER_S)
+        self._total = 0
+        self._skipped = 0
+        self._worst = (0, "")
+
+    def note(self, skipped: int, *, wake_ns: int, transfer_ns: int, work_ns: int) -> None:
+        """Periods were skipped before a cycle: stop when they were too many.
+
+        Args:
+            skipped: How many.
+            wake_ns: How late the cycle began.
+            transfer_ns: How long the links took in the cycle before it.
+            work_ns: How long its work took.
+        """
+        self._skipped += skipped
+        if skipped > self._worst[0]:
+            if transfer_ns + work_ns < self._period_ns:
+                cause = f"the loop was woken {wake_ns * 1e-6:.1f} ms late"
+            elif transfer_ns > work_ns:
+                cause = f"the links took {transfer_ns * 1e-6:.1f} ms"
+            else:
+                cause = f"a cycle's work took {work_ns * 1e-6:.1f} ms"
+            self._worst = skipped, cause
+        total = self._total - self._recent[0] + self._skipped
+        machine = self._machine
+        if total > self._allowed and machine.is_powered and not machine.is_tripped:
+            text = (
+                f"{total} periods skipped within a second, limit {self._allowed}; lately "
+                f"{self._worst[1]}. See `armature doctor`"
+            )
+            self._events.add("limit", text, severity="error", source="loop")
+            machine.trip(text)
+
+    def check(self) -> None:
+        """Once per batch: say what was skipped in it."""
+        skipped, (_, cause) = self._skipped, self._worst
+        self._total += skipped - self._recent[0]
+        self._recent.append(skipped)
+        if not skipped:
+            return
+        self._skipped, self._worst = 0, (0, "")
+        noun = "period" if skipped == 1 else "periods"
+        self._events.add("overrun", f"{skipped} {noun} skipped: {cause}", severity="warning")
+
+
+def make_guards(
+    robot: Robot, units: Sequence[Unit], machine: Machine, events: Events
+) -> list[UnitGuard]:
+    """One guard per board."""
+    return [UnitGuard(unit, robot.bus, robot.safety, machine, events) for unit in units]

@@ -1,0 +1,128 @@
+"""Where samples go: collected into batches, handed to the spool, the stream, or a recorder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from daq.batches import (
+    SAMPLES_PER_BATCH,
+    SCHEMA,
+    Event,
+    Header,
+    RecordingRequest,
+    Session,
+    encode_header,
+)
+from daq.loop.events import Events
+
+Sink = Callable[[bytes, bytes], None]
+"""Takes header and payload of a batch; must neither block nor raise."""
+
+
+class Output:
+    """Collects samples and closes a batch every 20.
+
+    Args:
+        session: The run.
+        events: Taken along by each batch.
+        sinks: Who gets the batches.
+        utc_ns: Unix time.
+
+    Attributes:
+        recording: What the recorder should be recording.
+        listener: Gets the events of each batch, for a log; must neither block nor raise.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        events: Events,
+        sinks: Sequence[Sink],
+        *,
+        utc_ns: Callable[[], int],
+        listener: Callable[[tuple[Event, ...]], None] | None = None,
+    ) -> None:
+        self._session = session
+        self._events = events
+        self._sinks = tuple(sinks)
+        self._utc_ns = utc_ns
+        self._samples: list[bytes] = []
+        self._first_seq = 0
+        self.listener = listener
+        self.recording: RecordingRequest | None = None
+        self._next_recording: RecordingRequest | None = None
+        self._recordings = 0
+        self._is_ending = False
+
+    # --- recordings begin and end with a batch ----------------------------------------------------
+
+    def start_recording(self, name: str) -> RecordingRequest:
+        """Begin a recording with the next batch.
+
+        Returns:
+            What will be recorded.
+        """
+        self._recordings += 1
+        # What is being collected belongs to no recording, or to the one before.
+        first_seq = self._first_seq + (SAMPLES_PER_BATCH if self._samples else 0)
+        request = RecordingRequest(number=self._recordings, name=name, first_seq=first_seq)
+        if self._samples:
+            self._next_recording = request
+        else:
+            self.recording, self._is_ending = request, False
+        return request
+
+    def stop_recording(self) -> None:
+        """End the recording with the batch that is being collected."""
+        self._next_recording = None
+        self._is_ending = True
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether a recording is on, or about to be."""
+        is_on = self.recording is not None and not self._is_ending
+        return is_on or self._next_recording is not None
+
+    @property
+    def recording_name(self) -> str:
+        """Of the recording that is on, empty for none."""
+        request = self._next_recording or (None if self._is_ending else self.recording)
+        return "" if request is None else request.name or f"recording {request.number}"
+
+    # --- samples ----------------------------------------------------------------------------------
+
+    def add(self, sample: bytes) -> bool:
+        """Take a sample; returns whether it completes a batch, which the caller then closes."""
+        self._samples.append(sample)
+        return len(self._samples) >= SAMPLES_PER_BATCH
+
+    def close_batch(self, t_ns: int) -> None:
+        """Hand on what was collected, however much it is."""
+        if not self._samples:
+            return
+        payload = b"".join(self._samples)
+        count = len(self._samples)
+        self._samples.clear()
+        events = self._events.take()
+        header = encode_header(
+            Header(
+                schema=SCHEMA,
+                session=self._session.session,
+                fingerprint=self._session.fingerprint,
+                seq=self._first_seq,
+                count=count,
+                t_ns=t_ns,
+                utc_ns=self._utc_ns(),
+                recording=self.recording,
+                events=events,
+            )
+        )
+        self._first_seq += count
+        if self._is_ending:
+            self.recording, self._is_ending = None, False
+        if self._next_recording is not None:
+            self.recording, self._next_recording = self._next_recording, None
+        for sink in self._sinks:
+            sink(header, payload)
+        if events and self.listener is not None:
+            self.listener(events)

@@ -1,0 +1,60 @@
+"""What the loop knows of the recorder: its reports, and that there were none for too long.
+
+A dead or hung recorder is reported and changes nothing else: motors do not stop for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from daq.loop.events import Events
+from daq.stream.messages import RecorderReport
+
+SILENT_AFTER_S = 3.0
+
+
+class RecorderWatch:
+    """Keeps the last report.
+
+    Attributes:
+        report: The last one, None before there was any.
+    """
+
+    def __init__(self, events: Events, *, now_ns: Callable[[], int]) -> None:
+        self.report: RecorderReport | None = None
+        self._events = events
+        self._now_ns = now_ns
+        self._reported_ns = 0
+        self._is_silent = False
+
+    @property
+    def age_s(self) -> float | None:
+        """Since the last report."""
+        return None if self.report is None else (self._now_ns() - self._reported_ns) * 1e-9
+
+    def take(self, report: RecorderReport) -> None:
+        """A report has come."""
+        before, self.report = self.report, report
+        self._reported_ns = self._now_ns()
+        if self._is_silent or before is None:
+            self._is_silent = False
+            self._say("the recorder reports")
+        if report.problem != (before.problem if before else ""):
+            if report.problem:
+                self._say(report.problem, severity="error")
+            else:
+                self._say("the recorder's problem is over")
+        missing = report.missing - (before.missing if before else 0)
+        if missing > 0:
+            self._say(f"{missing} samples could not be recorded", severity="error")
+
+    def check(self) -> None:
+        """Now and then: is it still there?"""
+        age_s = self.age_s
+        if age_s is not None and age_s > SILENT_AFTER_S and not self._is_silent:
+            self._is_silent = True
+            text = f"no report from the recorder for {age_s:.1f} s: it is dead or hangs"
+            self._say(f"{text}; samples are kept for 60 s", severity="error")
+
+    def _say(self, text: str, *, severity: str = "info") -> None:
+        self._events.add("recorder", text, severity=severity, source="recorder")

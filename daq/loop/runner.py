@@ -1,0 +1,138 @@
+"""Keeps the deadlines, ends in an orderly way, and stops the motors whatever happens.
+
+Deadlines are absolute: a late cycle does not shift the next ones, and periods that were slept
+through are skipped whole and counted. cycles + skipped = elapsed periods, always.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Protocol
+
+from daq.loop.cycle import Cycle
+from daq.states import State
+
+_FAREWELL_CYCLES = 3
+"""Commands with ES off that go out before the loop ends: one may get lost on the way."""
+
+
+class Clock(Protocol):
+    """Where the loop gets its time."""
+
+    def now_ns(self) -> int:
+        """Monotonic."""
+        ...
+
+    def sleep_until_ns(self, deadline_ns: int) -> None:
+        """Return at the deadline, or at once when it has passed."""
+        ...
+
+
+class Runner:
+    """Runs cycles until it is told to end, or must.
+
+    Args:
+        cycle: One cycle.
+        clock: Time.
+        period_ns: Time between two cycles.
+        duration_ns: End after this long by itself; None for never.
+        ends_on_fault: Whether a fault ends the loop; it goes on otherwise, and can be reset.
+        is_over: Asked every cycle whether there is nothing left to do.
+
+    Attributes:
+        started_ns: When the first period began.
+        elapsed_ns: Periods that have passed, in time.
+    """
+
+    def __init__(
+        self,
+        cycle: Cycle,
+        clock: Clock,
+        *,
+        period_ns: int,
+        duration_ns: int | None = None,
+        ends_on_fault: bool = False,
+        is_over: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._cycle = cycle
+        self._clock = clock
+        self._period_ns = period_ns
+        self._duration_ns = duration_ns
+        self._ends_on_fault = ends_on_fault
+        self._is_over = is_over
+        self._ending: str | None = None
+        self._farewell = _FAREWELL_CYCLES
+        self.started_ns = clock.now_ns()
+        self._deadline_ns = self.started_ns
+
+    @property
+    def elapsed_ns(self) -> int:
+        """Whole periods since the start."""
+        return self._deadline_ns - self.started_ns
+
+    def end(self, reason: str) -> None:
+        """Stop safely, then end. May be called from a signal handler: it only leaves a note."""
+        self._ending = self._ending or reason
+
+    def run(self) -> None:
+        """Run to the end.
+
+        Raises:
+            Exception: Whatever a cycle raised, after the motors were stopped.
+        """
+        self.started_ns = self._deadline_ns = self._clock.now_ns()
+        try:
+            while not self._has_ended():
+                self._period(self._cycle.run)
+        except BaseException as error:
+            self._stop_motors(error)
+            raise
+        finally:
+            with contextlib.suppress(Exception):
+                self._cycle.output.close_batch(self._clock.now_ns())
+
+    def _period(self, work: Callable[[int, int, int], None]) -> None:
+        clock, period_ns = self._clock, self._period_ns
+        self._deadline_ns = deadline_ns = self._deadline_ns + period_ns
+        clock.sleep_until_ns(deadline_ns)
+        woke_ns = clock.now_ns()
+        late_ns = woke_ns - deadline_ns
+        skipped = late_ns // period_ns if late_ns >= period_ns else 0
+        if skipped:
+            self._deadline_ns += skipped * period_ns
+        work(deadline_ns, woke_ns, skipped)
+
+    def _has_ended(self) -> bool:
+        machine = self._cycle.machine
+        if self._ending is None:
+            duration_ns = self._duration_ns
+            if duration_ns is not None and self.elapsed_ns >= duration_ns:
+                self._ending = "the time is over"
+            elif self._is_over():
+                self._ending = "everything is done"
+            elif self._ends_on_fault and machine.state is State.FAULT:
+                self._ending = machine.reason
+            else:
+                return False
+        if machine.is_powered:
+            machine.stop(self._ending)
+            return False
+        self._farewell -= 1
+        return self._farewell < 0
+
+    def _stop_motors(self, error: BaseException) -> None:
+        """The safe stop with nothing but boards and state machine: the rest may be broken."""
+        machine = self._cycle.machine
+        machine.trip(f"internal error: {type(error).__name__}: {error}")
+
+        def minimal(_deadline_ns: int, _woke_ns: int, _skipped: int) -> None:
+            for unit in self._cycle.units:
+                with contextlib.suppress(Exception):  # one broken board is no excuse for the others
+                    unit.exchange()
+            machine.step()
+
+        while machine.is_powered:
+            self._period(minimal)
+        for _ in range(_FAREWELL_CYCLES):
+            self._period(minimal)

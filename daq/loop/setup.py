@@ -1,0 +1,155 @@
+"""Puts the loop's parts together; opens nothing and starts nothing."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from daq.batches import SCHEMA, BoardInfo, Event, Session
+from daq.board import Board
+from daq.errors import ConfigError
+from daq.loop.control import Control
+from daq.loop.cycle import Cycle
+from daq.loop.events import Events
+from daq.loop.handler import Handler
+from daq.loop.machine import Machine
+from daq.loop.monitor import DeadlineBudget, make_guards
+from daq.loop.output import Output, Sink
+from daq.loop.recorder_watch import RecorderWatch
+from daq.loop.status import StatusMaker
+from daq.loop.unit import Unit
+from daq.robot.description import Robot
+from daq.samples import SampleLayout
+from daq.wire_limits import wire_problems
+from firmware_protocol.codec import command_codec
+from firmware_protocol.fingerprint import fingerprint
+
+PERIOD_NS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """The parts that others talk to."""
+
+    cycle: Cycle
+    handler: Handler
+    status: StatusMaker
+    recorder: RecorderWatch
+
+
+def make_session(
+    robot_text: str,
+    robot_source: str,
+    boards: Sequence[Board],
+    *,
+    link: str,
+    version: str,
+    commit: str = "",
+    start_t_ns: int,
+    start_utc_ns: int,
+    is_virtual: bool,
+) -> Session:
+    """What readers must know of a run.
+
+    Args:
+        robot_text: The robot file.
+        robot_source: Where it came from.
+        boards: In the robot file's order.
+        link: The link's address.
+        version: Of this software.
+        commit: Of this software, empty when unknown.
+        start_t_ns: Monotonic clock.
+        start_utc_ns: Unix time.
+        is_virtual: Whether time is virtual; names and host are then fixed, so that runs compare.
+    """
+    started = time.strftime("%Y%m%dT%H%M%S", time.gmtime(start_utc_ns // 1_000_000_000))
+    return Session(
+        schema=SCHEMA,
+        session="virtual" if is_virtual else f"{started}-{secrets.token_hex(2)}",
+        fingerprint="+".join(fingerprint(board.profile) for board in boards),
+        robot_text=robot_text,
+        robot_source=robot_source,
+        boards=tuple(
+            BoardInfo(
+                name=board.name,
+                profile=board.profile.name,
+                framing=board.link.framing.value,
+                device=board.link.name,
+            )
+            for board in boards
+        ),
+        period_ns=PERIOD_NS,
+        start_utc_ns=start_utc_ns,
+        start_t_ns=start_t_ns,
+        host="virtual" if is_virtual else socket.gethostname(),
+        armature_version=version,
+        commit=commit,
+        is_virtual=is_virtual,
+        link=link,
+    )
+
+
+def sample_layout(robot: Robot, boards: Sequence[Board]) -> SampleLayout:
+    """Where things are in the samples of a robot on these links."""
+    sizes = [command_codec(board.profile, board.link.framing).size for board in boards]
+    return SampleLayout(len(robot.joints), sizes)
+
+
+def make_loop(
+    robot: Robot,
+    boards: Sequence[Board],
+    session: Session,
+    sinks: Sequence[Sink],
+    *,
+    now_ns: Callable[[], int],
+    utc_ns: Callable[[], int],
+    listener: Callable[[tuple[Event, ...]], None] | None = None,
+    dropped: Callable[[], int] = lambda: 0,
+    profile: str | None = None,
+    is_armed: bool = True,
+) -> Loop:
+    """Build the loop of a robot.
+
+    Args:
+        robot: The description.
+        boards: Open, in the robot file's order.
+        session: The run.
+        sinks: Who gets the batches.
+        now_ns: Monotonic clock.
+        utc_ns: Unix time.
+        listener: Gets the events.
+        dropped: How many batches could not be published.
+        profile: Wire format in place of the robot file's.
+        is_armed: Whether motors may be enabled.
+
+    Raises:
+        ConfigError: The robot's limits do not fit its boards.
+    """
+    problems = wire_problems(robot, profile=profile, rate_hz=1e9 / PERIOD_NS)
+    if problems:
+        raise ConfigError(session.robot_source, problems)
+    period_s = PERIOD_NS * 1e-9
+    events = Events()
+    units = [
+        Unit(port, board, robot, period_s=period_s)
+        for port, board in zip(robot.boards, boards, strict=True)
+    ]
+    axes = sorted((axis for unit in units for axis in unit.axes), key=lambda axis: axis.number)
+    machine = Machine(units, events, ramp_s=robot.safety.ramp_s, period_s=period_s)
+    cycle = Cycle(
+        units,
+        make_guards(robot, units, machine, events),
+        machine=machine,
+        control=Control(axes, events, period_s=period_s),
+        output=Output(session, events, sinks, utc_ns=utc_ns, listener=listener),
+        events=events,
+        budget=DeadlineBudget(robot.safety.skipped_max_per_s, machine, events, period_ns=PERIOD_NS),
+        now_ns=now_ns,
+    )
+    recorder = RecorderWatch(events, now_ns=now_ns)
+    status = StatusMaker(robot, session, cycle, recorder, now_ns=now_ns, dropped=dropped)
+    handler = Handler(robot, cycle, recorder, status, period_s=period_s, is_armed=is_armed)
+    return Loop(cycle, handler, status, recorder)

@@ -1,0 +1,65 @@
+"""A trajectory on its way into the loop: rows in order, each checked before it is taken."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daq.motion.limits import RowChecker
+from daq.motion.playback import Playback
+from daq.robot.description import Robot
+from daq.stream.errors import RefusedError
+
+
+class Upload:
+    """Collects an announced trajectory.
+
+    Args:
+        robot: Whose limits.
+        rows: How many rows were announced.
+        has_torque: Whether they carry torques.
+        period_s: Time between two rows.
+
+    Attributes:
+        playback: What came so far.
+    """
+
+    def __init__(self, robot: Robot, *, rows: int, has_torque: bool, period_s: float) -> None:
+        self._announced = rows
+        self._columns = len(robot.joints) * (3 if has_torque else 2)
+        self._checker = RowChecker(robot, period_s=period_s)
+        self._previous: list[float] | None = None
+        self.playback = Playback(len(robot.joints), has_torque=has_torque)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every announced row has come."""
+        return self.playback.rows == self._announced
+
+    @property
+    def missing(self) -> int:
+        """Rows still to come."""
+        return self._announced - self.playback.rows
+
+    def add(self, first: int, payload: bytes) -> int:
+        """Take some rows; returns how many there are now.
+
+        Raises:
+            RefusedError: They are not the next ones, or not whole rows.
+            MotionLimitError: A row is beyond a limit; nothing of the payload is taken.
+        """
+        size = 8 * self._columns
+        count, rest = divmod(len(payload), size)
+        if rest or not count:
+            text = f"{len(payload)} bytes of rows, expected a multiple of {size}, at least one row"
+            raise RefusedError("malformed", text)
+        if first != self.playback.rows:
+            text = f"row {first} came, expected row {self.playback.rows}"
+            raise RefusedError("malformed", text)
+        if count > self.missing:
+            text = f"{count} rows came, {self.missing} of {self._announced} are still expected"
+            raise RefusedError("malformed", text)
+        rows = np.frombuffer(payload, "<f8").reshape(count, self._columns)
+        self._checker.check(rows, first_row=first, previous_row=self._previous)
+        self._previous = rows[-1].tolist()
+        self.playback.append(payload)
+        return self.playback.rows

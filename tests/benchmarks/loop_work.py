@@ -1,0 +1,115 @@
+"""What a cycle of the loop costs without its transfers, with two boards; and whether that lasts.
+
+Real processes: the loop, the recorder, and the mock behind emulated SPI devices. The figures are
+the loop's own.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+from daq.recording import open_recording
+from tests.benchmarks.measure import Row, at_most
+from tests.benchmarks.real_run import RealRun, RunFailedError, real_run, resident_kib
+
+TARGETS_US = {"p50": 25.0, "p999": 200.0}
+WORK = "work of a cycle, two boards"
+GROWTH_MAX_KIB = 256
+"""What an allocator may still settle; 10 bytes per cycle would be 5 MiB."""
+SLOWDOWN_MAX = 1.1
+
+
+def run(*, duration_s: float = 20.0, repeats: int = 3) -> Iterator[Row]:
+    """Medians of some runs that hold the arm."""
+    try:
+        runs = [_work_us(duration_s) for _ in range(repeats)]
+    except RunFailedError as error:
+        yield Row(WORK, f"skipped: {error}")
+        return
+    for key, target_us in TARGETS_US.items():
+        quantile = key.replace("p999", "p99.9")
+        value_us = statistics.median(work_us[key] for work_us in runs)
+        yield at_most(f"{WORK}, {quantile}", value_us, target_us, "µs")
+
+
+def _work_us(duration_s: float) -> dict[str, float]:
+    with real_run(duration_s, "--enable") as running:
+        work_us: dict[str, float] = running.result()["work_us"]
+        return work_us
+
+
+def soak(
+    *,
+    duration_s: float = 600.0,
+    window_s: float = 60.0,
+    warm_up_s: float = 75.0,
+    sample_every_s: float = 5.0,
+) -> Iterator[Row]:
+    """One long run that holds the arm.
+
+    Args:
+        duration_s: How long.
+        window_s: What is compared: so much at the beginning and at the end.
+        warm_up_s: When memory counts; before that, the spool's minute fills up.
+        sample_every_s: How often memory is looked at.
+    """
+    name = f"over {duration_s:g} s"
+    try:
+        with real_run(duration_s, "--enable") as running:
+            memory_kib = _watch_memory(running, duration_s, warm_up_s, sample_every_s)
+            running.result()
+            with open_recording(running.file) as recording:
+                t_s, work_ns = recording.t_s, recording["work_ns"][:]
+    except RunFailedError as error:
+        yield Row(f"{name}, loop", f"skipped: {error}")
+        return
+    count = max(1, round(window_s / sample_every_s))
+    for process, samples in memory_kib.items():
+        first, last = statistics.median(samples[:count]), statistics.median(samples[-count:])
+        yield Row(
+            f"{name}, growth of memory, {process}",
+            f"{last - first:+.0f} KiB (to {last / 1024:.1f} MiB)",
+            last - first,
+            "KiB",
+            f"at most {GROWTH_MAX_KIB} KiB",
+            last - first <= GROWTH_MAX_KIB,
+        )
+    first_us = float(np.median(work_ns[t_s < window_s])) / 1e3
+    last_us = float(np.median(work_ns[t_s >= t_s[-1] - window_s])) / 1e3
+    ratio = last_us / first_us
+    yield Row(
+        f"{name}, work of a cycle, p50, end against beginning",
+        f"{ratio:.2f} x ({last_us:.1f} µs against {first_us:.1f})",
+        ratio,
+        "x",
+        f"at most {SLOWDOWN_MAX:g} x",
+        ratio <= SLOWDOWN_MAX,
+    )
+
+
+def _watch_memory(
+    running: RealRun, duration_s: float, warm_up_s: float, every_s: float
+) -> dict[str, list[int]]:
+    """Memory of both processes now and then, from the warm-up to shortly before the end.
+
+    Raises:
+        RunFailedError: One of them has gone.
+    """
+    pids = {"loop": running.loop_pid(), "recorder": running.recorder_pid()}
+    started_s = time.monotonic()
+    samples: dict[str, list[int]] = {name: [] for name in pids}
+    at_s = warm_up_s
+    while at_s < duration_s - 0.5 * every_s:
+        time.sleep(max(0.0, started_s + at_s - time.monotonic()))
+        try:
+            for name, pid in pids.items():
+                samples[name].append(resident_kib(pid))
+        except (FileNotFoundError, ProcessLookupError):
+            running.result()  # says why, if it was no success
+            raise RunFailedError(f"the {name} ended after {at_s:g} s") from None
+        at_s += every_s
+    return samples

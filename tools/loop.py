@@ -1,0 +1,281 @@
+"""`armature loop`: the 1 kHz loop as a daemon, in real time."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from daq.errors import ConfigError
+from daq.links.address import LinkAddress, LinkKind, parse_link
+from daq.loop.agenda import Agenda
+from daq.loop.daemon import Daemon, Options, Result
+from daq.loop.setup import Loop, make_session
+from daq.motion.trajectory_file import read_trajectory
+from daq.robot.description import Robot
+from daq.robot.load import load_robot, robot_text
+from daq.runtime_directory import runtime_directory
+from daq.stream.keys import load_keys
+from firmware_protocol.profiles import PROFILES
+from hw_mocks.faults import FaultKind
+from tools.boards import open_boards
+from tools.child import Child
+from tools.cli import (
+    BOARD_FAULT,
+    FAILED,
+    OK,
+    Verbs,
+    add_json_option,
+    add_link_option,
+    add_robot_option,
+    add_verb,
+    print_json,
+    say,
+)
+from tools.loop_words import loop_words
+from tools.mock_options import add_board_options, add_mock_robot_options, make_mock
+from tools.version import __version__, commit
+
+_COMMAND_TIMEOUT_USUAL_MS = 20
+
+
+def add_to(verbs: Verbs, summary: str) -> None:
+    """Add the verb to the command line."""
+    parser = add_verb(
+        verbs,
+        "loop",
+        handler=_loop,
+        summary=summary,
+        example="  armature loop --robot laas4 --link mock --record &\n"
+        "  armature record --out . &\n"
+        "  armature send enable --wait",
+    )
+    add_robot_option(parser)
+    add_link_option(parser)
+    add_loop_options(parser)
+    add_board_options(parser)
+    add_mock_robot_options(parser)
+    parser.add_argument(
+        "--record",
+        nargs="?",
+        const="",
+        metavar="NAME",
+        help="ask the recorder to record from the first sample on",
+    )
+    parser.add_argument(
+        "--on-fault",
+        choices=("stay", "exit"),
+        default="stay",
+        help="after a fault: stay and wait for `armature send reset` (default), or exit",
+    )
+    add_json_option(parser)
+
+
+def add_loop_options(parser: argparse.ArgumentParser) -> None:
+    """The options that `loop` and `run` share."""
+    parser.add_argument(
+        "--arm", action="store_true", help="allow motors to be enabled; on a mock they always are"
+    )
+    parser.add_argument("--duration", type=float, metavar="S", help="end after this many seconds")
+    parser.add_argument(
+        "--runtime", type=Path, metavar="DIR", help="directory of the sockets and the spool"
+    )
+    parser.add_argument(
+        "--command-timeout-ms",
+        type=int,
+        metavar="MS",
+        help="boards stop their motors after this long without a command, in place of the robot "
+        "file's; 100 on a mock, whose computer is now and then away for longer than 10",
+    )
+    parser.add_argument(
+        "--enable", action="store_true", help="enable, calibrate and hold by itself"
+    )
+    parser.add_argument("--home", action="store_true", help="then find every joint's zero")
+    parser.add_argument(
+        "--play", type=Path, metavar="FILE", help="then follow a trajectory (homes first), and end"
+    )
+    parser.add_argument(
+        "--bind",
+        action="append",
+        default=[],
+        metavar="tcp://HOST:PORT",
+        help="also listen there, with --keys: commands on PORT, samples on PORT + 1",
+    )
+    parser.add_argument("--keys", type=Path, metavar="DIR", help="keys of `armature keys new`")
+    parser.add_argument(
+        "--plotjuggler",
+        nargs="?",
+        type=int,
+        const=9872,
+        metavar="PORT",
+        help="publish for PlotJuggler on 127.0.0.1 (port 9872 by default), 100 Hz",
+    )
+
+
+def _loop(arguments: argparse.Namespace) -> int:
+    if parse_link(arguments.link).kind is LinkKind.MOCK:
+        return _loop_on_mock(arguments)
+    if arguments.fault:
+        raise ConfigError("--fault", ["only on --link mock"])
+    result, problem = run_loop(arguments, record=arguments.record)
+    if arguments.json:
+        print_json(result_json(result))
+    return exit_code(result, problem)
+
+
+def _loop_on_mock(arguments: argparse.Namespace) -> int:
+    """This process is the robot; the loop is another one, which opens its emulated devices."""
+    from tools.emulation import emulated_boards  # noqa: PLC0415 - a real robot has no MuJoCo
+
+    mock, script = make_mock(arguments, impossible=[FaultKind.UNPLUG])
+    words = loop_words(
+        arguments,
+        record=arguments.record,
+        on_fault=arguments.on_fault,
+        runtime=arguments.runtime,
+    )
+    with Child() as child, emulated_boards(mock, script) as boards:
+        child.start([sys.executable, "-m", "tools.main", *words], boards.environment)
+        boards.serve(child.is_over)
+    return child.exit_code
+
+
+def run_loop(arguments: argparse.Namespace, *, record: str | None) -> tuple[Result, str]:
+    """Run the loop that the options ask for, in real time.
+
+    Returns:
+        How it went, and why its agenda could not be followed (empty if it could).
+    """
+    address = parse_link(arguments.link)
+    robot = load_robot(arguments.robot, profiles=PROFILES)
+    robot = with_command_timeout(robot, arguments.command_timeout_ms)
+    is_mock = is_emulated(address)
+    is_armed = arguments.arm or is_mock
+    if (arguments.enable or arguments.home or arguments.play) and not is_armed:
+        raise ConfigError("--arm", ["missing: --enable, --home and --play move real motors"])
+    check_duration(arguments.duration)
+    trajectory = read_play_file(arguments.play, robot)
+    runtime = runtime_directory(arguments.runtime, is_made=True)
+    keys = None if arguments.keys is None else load_keys(arguments.keys)
+    options = Options(
+        runtime=runtime,
+        bind=arguments.bind,
+        keys=keys,
+        plotjuggler_port=arguments.plotjuggler,
+        recording=record,
+        duration_s=arguments.duration,
+        ends_on_fault=arguments.on_fault == "exit",
+        profile=arguments.profile,
+        is_armed=is_armed,
+    )
+    with open_boards(robot, address, profile=arguments.profile) as opened:
+        session = make_session(
+            robot_text(arguments.robot),
+            arguments.robot,
+            opened.boards,
+            link=f"mock+{arguments.link}" if is_mock else arguments.link,
+            version=__version__,
+            commit=commit(),
+            start_t_ns=opened.now_ns(),
+            start_utc_ns=opened.utc_ns(),
+            is_virtual=False,
+        )
+        daemon = Daemon(robot, opened.boards, session, options)
+        say(f"armature: loop {session.session} of robot {robot.name} in {runtime.path}")
+        agenda = make_agenda(daemon.loop, arguments, trajectory)
+        if agenda is None:
+            return daemon.run(), ""
+        ends_when_done = arguments.play is not None and arguments.duration is None
+        result = daemon.run(agenda=agenda.step, is_over=lambda: ends_when_done and agenda.is_over)
+        return result, agenda.problem
+
+
+def with_command_timeout(robot: Robot, timeout_ms: int | None) -> Robot:
+    """The robot with another time-out on all of its boards.
+
+    Raises:
+        ConfigError: No board could keep it.
+    """
+    if timeout_ms is None:
+        return robot
+    if not 1 <= timeout_ms <= 255:
+        raise ConfigError("--command-timeout-ms", [f"{timeout_ms}: must lie between 1 and 255"])
+    if timeout_ms > _COMMAND_TIMEOUT_USUAL_MS:
+        say(
+            f"armature: boards stop their motors {timeout_ms} ms after the last command: mocks only"
+        )
+    boards = tuple(
+        msgspec.structs.replace(port, command_timeout_ms=timeout_ms) for port in robot.boards
+    )
+    return msgspec.structs.replace(robot, boards=boards)
+
+
+def check_duration(duration_s: float | None) -> None:
+    """Make sure that a duration is one.
+
+    Raises:
+        ConfigError: It is not.
+    """
+    if duration_s is not None and not 0.0 < duration_s <= 1e7:
+        raise ConfigError("--duration", [f"{duration_s:g} s: must be more than 0, at most 1e7"])
+
+
+def is_emulated(address: LinkAddress) -> bool:
+    """Whether the SPI devices that this process sees are emulated ones: `mock exec`'s."""
+    environment = os.environ
+    is_preloaded = "armature" in environment.get("LD_PRELOAD", "")
+    return address.kind is LinkKind.SPI and is_preloaded and "ARMATURE_SPIDEV_DIR" in environment
+
+
+def read_play_file(path: Path | None, robot: Robot) -> Any:
+    """The trajectory to play, None for none; checked before anything is opened."""
+    return None if path is None else read_trajectory(path, [joint.name for joint in robot.joints])
+
+
+def make_agenda(loop: Loop, arguments: argparse.Namespace, trajectory: Any) -> Agenda | None:
+    """What the options ask the loop to do by itself, None for nothing."""
+    if not (arguments.enable or arguments.home or trajectory is not None):
+        return None
+    agenda = Agenda(loop)
+    agenda.enable()
+    agenda.hold()
+    if arguments.home or trajectory is not None:
+        agenda.home()
+    if trajectory is not None:
+        agenda.play(trajectory.rows, has_torque=trajectory.has_torque)
+    return agenda
+
+
+def result_json(result: Result) -> dict[str, object]:
+    """What `--json` prints of a run."""
+    status = result.status
+    return {
+        "robot": status.robot,
+        "session": status.session,
+        "state": status.state,
+        "reason": status.reason,
+        "elapsed_s": result.elapsed_s,
+        "cycles": status.cycles,
+        "skipped": status.skipped,
+        "lost": status.lost,
+        "corrupt": status.corrupt,
+        "wake_us": status.wake_us,
+        "work_us": status.work_us,
+        "boards": status.boards,
+        "privileges": status.privileges,
+    }
+
+
+def exit_code(result: Result, problem: str) -> int:
+    """How the command ends; says why when it is no success."""
+    if result.is_fault:
+        say(f"armature: stopped: {result.status.reason}")
+        return BOARD_FAULT if result.is_fault_of_board else FAILED
+    if problem:
+        say(f"armature: {problem}")
+        return FAILED
+    return OK

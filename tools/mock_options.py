@@ -1,0 +1,108 @@
+"""The mock robot that options of the command line ask for."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import TypeVar
+
+from daq.errors import ConfigError
+from daq.robot.description import Robot
+from daq.robot.load import load_robot
+from firmware_protocol.profiles import PROFILES
+from hw_mocks.effects import Effects, parse_effects
+from hw_mocks.errors import MockConfigError
+from hw_mocks.faults import Fault, FaultKind, FaultScript, parse_fault
+from hw_mocks.mock_robot import MockRobot
+from tools.cli import add_profile_option
+
+T = TypeVar("T")
+
+_FAULT_HELP = (
+    "KIND:key=value,… with KIND one of "
+    + ", ".join(kind.value for kind in FaultKind)
+    + "; keys: rate (per exchange) or at (seconds), for (seconds), board (0, 1, …), "
+    "direction (flip: command or reply), code (board-error). May be repeated"
+)
+
+
+def add_board_options(parser: argparse.ArgumentParser) -> None:
+    """`--profile` and `--fault`."""
+    add_profile_option(parser, is_required=False)
+    parser.add_argument("--fault", action="append", default=[], metavar="FAULT", help=_FAULT_HELP)
+
+
+def add_mock_robot_options(parser: argparse.ArgumentParser) -> None:
+    """`--effects`, `--seed` and `--spread`."""
+    parser.add_argument(
+        "--effects",
+        default="default",
+        metavar="EFFECTS",
+        help="none, default or troubles, then changes: default,backlash_rad=0.003,iq_noise_a=0;"
+        f" there are {', '.join(field.name for field in dataclasses.fields(Effects))}",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="everything random follows from it (default 0)"
+    )
+    parser.add_argument(
+        "--spread",
+        type=float,
+        default=0.25,
+        help="how far the true parameters are from the robot file's CAD values (default 0.25)",
+    )
+
+
+def make_mock(
+    arguments: argparse.Namespace,
+    *,
+    impossible: Collection[FaultKind] = (),
+    robot_as_run: Callable[[Robot], Robot] = lambda robot: robot,
+) -> tuple[MockRobot, FaultScript]:
+    """The robot and the faults that the options ask for.
+
+    Args:
+        arguments: The options of `add_mock_robot_options` and `add_board_options`.
+        impossible: Faults that cannot happen on this kind of device.
+        robot_as_run: Changes the robot's description before it is simulated.
+
+    Raises:
+        MockConfigError: Options are wrong; lists every problem of all of them.
+    """
+    problems: list[str] = []
+
+    def read(parse: Callable[[str], T], text: str) -> T | None:
+        try:
+            return parse(text)
+        except (ConfigError, MockConfigError) as error:
+            problems.extend(f"{error.source}: {problem}" for problem in error.problems)
+            return None
+
+    if arguments.seed < 0:
+        problems.append(f"--seed {arguments.seed}: must not be negative")
+    if not 0.0 <= arguments.spread <= 1.0:
+        problems.append(f"--spread {arguments.spread:g}: must lie between 0 and 1")
+    robot = read(partial(load_robot, profiles=PROFILES), arguments.robot)
+    effects = read(parse_effects, arguments.effects)
+    faults: list[Fault] = []
+    for text in arguments.fault:
+        fault = read(parse_fault, text)
+        if fault is None:
+            continue
+        faults.append(fault)
+        if fault.kind in impossible:
+            problems.append(f"fault {text!r}: cannot happen on this kind of device")
+        if robot and fault.board is not None and fault.board >= len(robot.boards):
+            count = len(robot.boards)
+            problems.append(f"fault {text!r}: robot {robot.name} has {count} boards, from 0")
+    if problems or robot is None or effects is None:
+        raise MockConfigError("the mock cannot be set up", problems)
+    mock = MockRobot(
+        robot_as_run(robot),
+        profile=arguments.profile,
+        seed=arguments.seed,
+        effects=effects,
+        spread=arguments.spread,
+    )
+    return mock, FaultScript(faults, seed=arguments.seed, is_from_first_exchange=True)

@@ -1,0 +1,90 @@
+"""Programs that run for us and end with us.
+
+Each has a session of its own, so that Ctrl-C reaches only us and we end them in the right order;
+and the kernel ends them when we are killed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+
+_PR_SET_PDEATHSIG = 1
+
+
+class Process:
+    """A verb of our own command, in a process of its own, whose output is kept.
+
+    Args:
+        words: The verb and its options.
+        environment: All of its environment.
+    """
+
+    def __init__(self, words: Sequence[str], environment: Mapping[str, str]) -> None:
+        self.words = tuple(words)
+        self._environment = dict(environment)
+        self._libc = ctypes.CDLL(None)
+        self._process = self._start()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "tools.main", *self.words],
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            # Nothing but one system call between fork and exec.
+            preexec_fn=self._die_with_parent,  # noqa: PLW1509
+        )
+
+    def _die_with_parent(self) -> None:
+        self._libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs."""
+        return self._process.poll()
+
+    def start_again(self) -> None:
+        """Run the same once more, after it has ended."""
+        self._process.communicate()
+        self._process = self._start()
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        return self._process.pid
+
+    @property
+    def was_killed(self) -> bool:
+        """Whether a signal ended it."""
+        return (self.exit_code or 0) < 0
+
+    @property
+    def ending(self) -> str:
+        """How it ended, in words."""
+        code = self.exit_code or 0
+        return signal.Signals(-code).name if self.was_killed else f"exit code {code}"
+
+    def end(self, number: int = signal.SIGTERM) -> None:
+        """Ask it to end."""
+        if self.exit_code is None:
+            self._process.send_signal(number)
+
+    def output(self, timeout_s: float | None = None) -> bytes:
+        """Wait for its end; what it printed.
+
+        Raises:
+            subprocess.TimeoutExpired: It takes longer.
+        """
+        out, _ = self._process.communicate(timeout=timeout_s)
+        return out
+
+    def kill(self) -> None:
+        """End it at once."""
+        if self.exit_code is None:
+            self._process.kill()
+            self._process.communicate()

@@ -1,0 +1,111 @@
+"""A run in virtual time: loop, mock and recorder in one process, in lockstep.
+
+All clocks and timings are virtual, so that two runs with one seed give the same recording, byte for
+byte in its datasets.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from daq.batches import encode_session
+from daq.links.address import LinkAddress, LinkKind
+from daq.loop.daemon import Result
+from daq.loop.runner import Runner
+from daq.loop.setup import PERIOD_NS, make_loop, make_session
+from daq.recorder.conversion import InlineConverter
+from daq.recorder.recorder import Recorder
+from daq.recorder.spools import Spools
+from daq.robot.load import robot_text
+from daq.states import State
+from hw_mocks.faults import FaultKind
+from tools.boards import open_boards
+from tools.loop import exit_code, make_agenda, read_play_file, result_json, with_command_timeout
+from tools.mock_options import make_mock
+from tools.run_progress import run_progress
+from tools.version import __version__, commit
+
+
+def run_fast(arguments: argparse.Namespace) -> tuple[dict[str, object], int]:
+    """Run on the mock in virtual time.
+
+    Returns:
+        What to print, and the exit code.
+    """
+    mock, script = make_mock(
+        arguments,
+        impossible=[FaultKind.UNPLUG],
+        robot_as_run=lambda robot: with_command_timeout(robot, arguments.command_timeout_ms),
+    )
+    robot = mock.robot
+    trajectory = read_play_file(arguments.play, robot)
+    address = LinkAddress(LinkKind.MOCK)
+    target: Path | None = arguments.record
+    converter = InlineConverter()
+    with open_boards(robot, address, profile=arguments.profile, mock=mock, script=script) as opened:
+        session = make_session(
+            robot_text(arguments.robot),
+            arguments.robot,
+            opened.boards,
+            link=arguments.link,
+            version=__version__,
+            commit=commit(),
+            start_t_ns=opened.now_ns(),
+            start_utc_ns=opened.utc_ns(),
+            is_virtual=True,
+        )
+        recorder = None
+        if target is not None:
+            recorder = Recorder(
+                target.absolute().parent,
+                spools=Spools(None),
+                converter=converter,
+                file_name=target.name,
+                sync_after_s=None,
+                silence_s=None,
+                now_s=lambda: opened.now_ns() * 1e-9,
+            )
+            recorder.handle_session(encode_session(session))
+        loop = make_loop(
+            robot,
+            opened.boards,
+            session,
+            [recorder.handle] if recorder else [],
+            now_ns=opened.now_ns,
+            utc_ns=opened.utc_ns,
+            profile=arguments.profile,
+        )
+        if recorder:
+            loop.cycle.output.start_recording(target.stem if target else "")
+        agenda = make_agenda(loop, arguments, trajectory)
+        ends_when_done = arguments.play is not None and arguments.duration is None
+        loop.cycle.chores[4] = loop.handler.step
+        if agenda is not None:
+            loop.cycle.chores[5] = agenda.step
+        with run_progress(arguments.duration) as advance:
+            loop.cycle.chores[10] = lambda: advance(opened.now_ns() * 1e-9)
+            runner = Runner(
+                loop.cycle,
+                opened,
+                period_ns=PERIOD_NS,
+                duration_ns=None if arguments.duration is None else round(arguments.duration * 1e9),
+                ends_on_fault=True,
+                is_over=lambda: ends_when_done and agenda is not None and agenda.is_over,
+            )
+            runner.run()
+        if recorder:
+            recorder.finish()
+    machine = loop.cycle.machine
+    is_fault = machine.state is State.FAULT
+    result = Result(
+        loop.status(),
+        runner.elapsed_ns * 1e-9,
+        is_fault,
+        is_fault and machine.is_fault_of_board,
+    )
+    summary = result_json(result)
+    if target is not None:
+        (made,) = converter.results
+        summary |= {"file": made.file, "samples": made.samples, "missing": made.missing}
+    return summary, exit_code(result, agenda.problem if agenda else "")
