@@ -118,7 +118,6 @@ class Board:
         outcome: How the last exchange went.
         sent: The last command's bytes.
         received: What came back for it.
-        transfer_ns: How long the link took for it.
     """
 
     def __init__(
@@ -147,12 +146,12 @@ class Board:
         self._timestamp_ms: int | None = None
         self._timestamp_since_ns = self._exchanged_ns = now_ns()
         self._suspect: int | None = None
-        self._last_outcome = Outcome.OK
+        self._last_outcome = Outcome.UNCONFIRMED
         self._realigned = 0
         self._last_frame = self._sound_frame = b""
         self.outcome = Outcome.UNCONFIRMED
         self.sent = self.received = b""
-        self.transfer_ns = 0
+        self._timestamp_raw = 0
         self._mode_at, self._timeout_at, self._index_at = (
             _place(self._command, name) for name in ("mode", "timeout_ms", "index")
         )
@@ -203,85 +202,96 @@ class Board:
             self.counters.saturated += saturated
         else:
             frame = self._command.encode(indexed)
-        raws = self._transfer(frame, index)
+        self.sent, self._index = frame, index
+        self.transfer()
+        raws = self.take(self.now_ns())
         values = None if raws is None else self._reply.values_of(raws)
         return Reading(self.outcome, values, self.received)
 
-    def exchange_raws(self, raws: list[int]) -> tuple[int, ...] | None:
-        """The same for a loop that works with the wire's integers and has no time to lose.
+    # --- the loop's way: integers, in three steps -------------------------------------------------
+
+    def prepare(self, raws: list[int]) -> None:
+        """Make the frame of the next command.
 
         Args:
             raws: The command's integers in wire order; the index is filled in here.
 
-        Returns:
-            The reply's integers; None unless they are sound and new. `outcome`, `sent`, `received`
-            and `transfer_ns` tell the rest.
-
         Raises:
             FieldRangeError: An integer that its field cannot hold.
             UnsafeCommandError: The system enabled without a time-out.
-            TransportError: The device failed.
         """
         if not raws[self._timeout_at] and raws[self._mode_at] & _ENABLE_SYSTEM:
             raise UnsafeCommandError(self.name)
-        raws[self._index_at] = index = (self._index + 1) & _INDEX_MASK
-        return self._transfer(self._encode_raw(raws), index)
+        raws[self._index_at] = self._index = (self._index + 1) & _INDEX_MASK
+        self.sent = self._encode_raw(raws)
+
+    def transfer(self) -> None:
+        """Exchange the frame that was prepared.
+
+        Raises:
+            TransportError: The device failed.
+        """
+        try:
+            self.received = self.link.exchange(self.sent)
+        except OSError as error:
+            raise transport_error(self.link.name, error) from error
+
+    def take(self, exchanged_ns: int) -> tuple[int, ...] | None:
+        """Judge what was received.
+
+        Args:
+            exchanged_ns: When the transfer ended.
+
+        Returns:
+            The reply's integers; None unless they are sound and new. `outcome` tells the rest.
+
+        Raises:
+            TransportError: The device failed while it was brought back in step.
+        """
+        frame = self.received
+        # Most replies are in every way as expected, after one that was. They are recognised here;
+        # it says nothing that `_judge` would not say, and is faster.
+        if (
+            self._last_outcome is Outcome.OK
+            and len(frame) == self._reply_size
+            and self._ends_with_crc(frame)
+        ):
+            raws = self._unpack(frame)
+            echo, timestamp_ms = raws[self._echo_at], raws[self._timestamp_at]
+            if (
+                echo == (self._index - self._lag_min) & _INDEX_MASK
+                and raws[0] & self._version_mask == self._version_bits
+                and 0 < (timestamp_ms - self._timestamp_raw) & _INDEX_MASK < _USUAL_STEP_MS
+                and frame.startswith(self._header)
+            ):
+                self._timestamp_since_ns = self._exchanged_ns
+                self._exchanged_ns = exchanged_ns
+                self._timestamp_ms = self._timestamp_raw = timestamp_ms
+                self._echo = echo
+                self._last_frame = self._sound_frame = frame
+                self._usual += 1
+                return raws
+        return self._take_unusual(exchanged_ns)
+
+    def _take_unusual(self, exchanged_ns: int) -> tuple[int, ...] | None:
+        self.counters.exchanges += 1
+        try:
+            self.outcome, raws = self._judge(self.received)
+        except OSError as error:
+            raise transport_error(self.link.name, error) from error
+        self._count(self.outcome)
+        self._last_outcome = self.outcome
+        self._last_frame = self.received
+        self._exchanged_ns = exchanged_ns
+        self._timestamp_raw = self._timestamp_ms or 0
+        self.counters.resynchronised = self._realigned + self.link.resynchronised
+        return raws
 
     def close(self) -> None:
         """Give the link back."""
         self.link.close()
 
-    def _transfer(self, frame: bytes, index: int) -> tuple[int, ...] | None:
-        self._index = index
-        self.sent = frame
-        started_ns = self.now_ns()
-        try:
-            self.received = received = self.link.exchange(frame)
-            exchanged_ns = self.now_ns()
-            raws = self._usual_reply(received)
-            if raws is None:
-                self.counters.exchanges += 1
-                self.outcome, raws = self._judge(received)
-                self._count(self.outcome)
-                self._last_outcome = self.outcome
-                self.counters.resynchronised = self._realigned + self.link.resynchronised
-        except OSError as error:
-            raise transport_error(self.link.name, error) from error
-        self._last_frame = received
-        self._exchanged_ns = exchanged_ns
-        self.transfer_ns = exchanged_ns - started_ns
-        return raws
-
     # --- judging a reply --------------------------------------------------------------------------
-
-    def _usual_reply(self, frame: bytes) -> tuple[int, ...] | None:
-        """The integers of a reply that is in every way as expected, after one that was.
-
-        It says nothing that `_judge` would not say; most replies are like this, and it is faster.
-        """
-        if (
-            self._last_outcome is not Outcome.OK
-            or len(frame) != self._reply_size
-            or not self._ends_with_crc(frame)
-        ):
-            return None
-        raws = self._unpack(frame)
-        timestamp_ms = raws[self._timestamp_at]
-        if (
-            raws[self._echo_at] != (self._index - self._lag_min) & _INDEX_MASK
-            or raws[0] & self._version_mask != self._version_bits
-            or not frame.startswith(self._header)
-            or self._timestamp_ms is None
-            or not 0 < (timestamp_ms - self._timestamp_ms) & _INDEX_MASK < _USUAL_STEP_MS
-        ):
-            return None
-        self._timestamp_since_ns = self._exchanged_ns
-        self._timestamp_ms = timestamp_ms
-        self._sound_frame = frame
-        self._echo = raws[self._echo_at]
-        self._usual += 1
-        self.outcome = Outcome.OK
-        return raws
 
     def _judge(self, frame: bytes) -> tuple[Outcome, tuple[int, ...] | None]:
         try:

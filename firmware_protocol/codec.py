@@ -156,7 +156,8 @@ class FrameCodec(Generic[ValuesT]):
             FieldRangeError: An integer that its field cannot hold, or too few or many of them.
         """
         try:
-            return self._sealed(self._pack(*raws))
+            body = self.header + self._pack(*raws)
+            return body + self._crc(body)
         except struct.error:
             self._check_count(raws)
             for field, raw in zip(self._flat_fields, raws, strict=True):

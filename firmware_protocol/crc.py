@@ -7,11 +7,14 @@ than a loop in Python (`make bench`).
 
 from __future__ import annotations
 
+from struct import Struct
 from zlib import crc32
 
 _REFLECTED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 _REFLECTED_COMPLEMENT = bytes(_REFLECTED[byte ^ 0xFF] for byte in range(256))
 _ZERO_COMPLEMENT = 0xFFFFFFFF
+_HALVES = Struct("<HH").unpack
+"""Reflected, a CRC's first byte is the lowest of zlib's result."""
 
 
 def crc32_mpeg2(data: bytes) -> bytes:
@@ -36,5 +39,7 @@ def ends_with_crc(frame: bytes) -> bool:
 
 def ends_with_crc_halves_swapped(frame: bytes) -> bool:
     """The same for a CRC with its low half first."""
-    in_order = frame[:-4] + frame[-2:] + frame[-4:-2]
-    return crc32(in_order.translate(_REFLECTED)) == _ZERO_COMPLEMENT
+    reflected = frame.translate(_REFLECTED)
+    low, high = _HALVES(reflected[-4:])
+    expected: int = low << 16 | high
+    return crc32(reflected[:-4]) ^ _ZERO_COMPLEMENT == expected

@@ -109,11 +109,18 @@ def add_loop_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plotjuggler",
         nargs="?",
-        type=int,
+        type=_port,
         const=9872,
         metavar="PORT",
         help="publish for PlotJuggler on 127.0.0.1 (port 9872 by default), 100 Hz",
     )
+
+
+def _port(text: str) -> int:
+    port = int(text)
+    if not 1 <= port <= 65535:  # ZeroMQ would take another one without a word
+        raise argparse.ArgumentTypeError(f"{text}, expected 1 to 65535")
+    return port
 
 
 def _loop(arguments: argparse.Namespace) -> int:
@@ -155,6 +162,9 @@ def run_loop(arguments: argparse.Namespace, *, record: str | None) -> tuple[Resu
     robot = with_command_timeout(robot, arguments.command_timeout_ms)
     is_mock = is_emulated(address)
     is_armed = arguments.arm or is_mock
+    others = [address for address in arguments.bind if not address.startswith("tcp://")]
+    if others:
+        raise ConfigError("--bind", [f"{address}: expected tcp://HOST:PORT" for address in others])
     if (arguments.enable or arguments.home or arguments.play) and not is_armed:
         raise ConfigError("--arm", ["missing: --enable, --home and --play move real motors"])
     check_duration(arguments.duration)

@@ -1,7 +1,8 @@
 """One joint as the loop sees it: integers on its board's wire, SI values at the joint.
 
 Everything that does not change from cycle to cycle is worked out once; what remains per cycle is a
-handful of multiplications. Knows no limits (`daq.loop.monitor`) and no modes (`daq.loop.control`).
+handful of multiplications and comparisons. It notices that a limit is exceeded; what that means
+decides `daq.loop.monitor`. Knows no modes (`daq.loop.control`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,12 @@ from firmware_protocol.codec import FrameCodec
 from firmware_protocol.fields import Field
 from firmware_protocol.profile import Behaviour
 from firmware_protocol.values import CommandValues, ReplyValues
+
+NEVER = 1 << 62
+"""A limit that no integer on the wire reaches."""
+_CURRENT_MARGIN = 1.05
+_CURRENT_MARGIN_A = 0.25
+"""Measured currents are noisy, and Isat comes in eighths of an ampere."""
 
 
 class Law:
@@ -56,9 +63,12 @@ class Axis:
         iq_a: At the motor, with its sign.
         motor_offset_rad: Joint angle = direction · (position on the wire + this) / gear reduction.
         is_homed: Whether positions are the joint's own.
-        is_changed: Whether `motor_offset_rad` or `is_homed` have changed; whoever has seen it
-            clears it.
         current_max_a: What may be commanded.
+        low_rad: The position's lower limit; none until homed.
+        high_rad: The upper one.
+        speed_max_rad_s: The velocity's limit.
+        current_alarm_a: A current that the board should not have let through.
+        hottest_raw: The winding temperature's limit, as on the wire.
         has_integrator: Whether the board knows Ki.
         gains_max: The highest gains that the wire carries, by name.
     """
@@ -90,18 +100,22 @@ class Axis:
         "_temperature_at",
         "_velocity_at",
         "amperes_per_nm",
+        "current_alarm_a",
         "current_max_a",
         "gains_max",
         "has_integrator",
+        "high_rad",
+        "hottest_raw",
         "iq_a",
-        "is_changed",
         "is_homed",
         "joint",
+        "low_rad",
         "motor_offset_rad",
         "motor_per_joint",
         "nm_per_a",
         "number",
         "position_rad",
+        "speed_max_rad_s",
         "velocity_rad_s",
     )
 
@@ -132,7 +146,14 @@ class Axis:
         self._position_at, self._lsb_rad = read_from("motor_position_rad")
         self._velocity_at, velocity_lsb = read_from("motor_velocity_rad_s")
         self._iq_at, self._a_per_raw = read_from("iq_a")
-        self._temperature_at = reply.place_of("winding_temperature_degc", output)
+        temperature_at = reply.place_of("winding_temperature_degc", output)
+        # Without a sensor another integer is compared, with a limit that none reaches.
+        self._temperature_at, self.hottest_raw = 0, NEVER
+        if temperature_at is not None:
+            field = _field(reply, "winding_temperature_degc")
+            self._temperature_at = temperature_at
+            allowed = (joint.limits.winding_temperature_max_degc - field.offset) / field.lsb
+            self.hottest_raw = math.floor(allowed)
         self._rad_per_raw = self._lsb_rad / self.motor_per_joint
         self._rad_s_per_raw = velocity_lsb / self.motor_per_joint
         self._speed_per_cycle = velocity_lsb * period_s / self._lsb_rad
@@ -162,23 +183,37 @@ class Axis:
         isat_raw = max(1, int(min(limits_a) / isat.lsb))
         command_raws[_place(command, "isat_a", output)] = isat_raw
         self.current_max_a = min(limits_a)
+        self.current_alarm_a = self.current_max_a * _CURRENT_MARGIN + _CURRENT_MARGIN_A
+        self.speed_max_rad_s = joint.limits.velocity_max_rad_s
 
         self.velocity_rad_s = self.iq_a = 0.0
         self._last_raw = 0
-        self.is_changed = True
         self.forget_home()
 
     # --- reading ----------------------------------------------------------------------------------
 
-    def read(self, raws: tuple[int, ...]) -> None:
-        """Take in the joint's part of a reply."""
+    def read(self, raws: tuple[int, ...]) -> bool:
+        """Take in the joint's part of a reply.
+
+        Returns:
+            Whether there is nothing to notice: it is within all limits, and `motor_offset_rad` is
+            what it was.
+        """
         raw = raws[self._position_at]
-        if not -self._half_raw < raw - self._last_raw < self._half_raw:
+        is_wrapped = not -self._half_raw < raw - self._last_raw < self._half_raw
+        if is_wrapped:
             self._unwrap(raw - self._last_raw)
         self._last_raw = raw
-        self.position_rad = raw * self._rad_per_raw + self._offset_rad
-        self.velocity_rad_s = raws[self._velocity_at] * self._rad_s_per_raw
-        self.iq_a = raws[self._iq_at] * self._a_per_raw
+        self.position_rad = position_rad = raw * self._rad_per_raw + self._offset_rad
+        self.velocity_rad_s = velocity_rad_s = raws[self._velocity_at] * self._rad_s_per_raw
+        self.iq_a = iq_a = raws[self._iq_at] * self._a_per_raw
+        return (
+            self.low_rad <= position_rad <= self.high_rad
+            and -self.speed_max_rad_s <= velocity_rad_s <= self.speed_max_rad_s
+            and -self.current_alarm_a <= iq_a <= self.current_alarm_a
+            and raws[self._temperature_at] <= self.hottest_raw
+            and not is_wrapped
+        )
 
     def bridge(self, raws: tuple[int, ...], missed: int) -> None:
         """Take in the first reply after some that could not be read.
@@ -197,7 +232,7 @@ class Axis:
 
     def temperature_degc(self, raws: tuple[int, ...], field: Field) -> float:
         """Of the winding; NaN where there is no sensor."""
-        if self._temperature_at is None:
+        if self.hottest_raw == NEVER:
             return math.nan
         raw = raws[self._temperature_at]
         return math.nan if raw == field.absent_raw else raw * field.lsb + field.offset
@@ -217,17 +252,25 @@ class Axis:
         """From now on positions are the joint's own."""
         self.is_homed = True
         self._place(motor_offset_rad)
+        self._limit_position()
 
     def forget_home(self) -> None:
         """Positions count from where the encoder was calibrated; on the bench that is the zero."""
         self.is_homed = self.joint.is_on_bench
-        self._place(self.joint.drive.joint_offset_rad * self.motor_per_joint * self.is_homed)
+        zero_rad = self.joint.drive.joint_offset_rad if self.is_homed else 0.0
+        self._place(zero_rad * self.motor_per_joint)
+        self._limit_position()
+
+    def _limit_position(self) -> None:
+        """Positions have limits once they are known."""
+        limits = self.joint.limits
+        self.low_rad = limits.position_min_rad if self.is_homed else -math.inf
+        self.high_rad = limits.position_max_rad if self.is_homed else math.inf
 
     def _place(self, motor_offset_rad: float) -> None:
         self.motor_offset_rad = motor_offset_rad
         self._offset_rad = motor_offset_rad / self.motor_per_joint
         self.position_rad = self._last_raw * self._rad_per_raw + self._offset_rad
-        self.is_changed = True
 
     # --- commanding -------------------------------------------------------------------------------
 

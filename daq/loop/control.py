@@ -32,7 +32,8 @@ class Control:
     Attributes:
         tracks: One per joint.
         homing: The search that is going on.
-        is_changed: Whether a mode has changed; whoever has seen it clears it.
+        is_changed: Whether a mode or a joint's zero has changed; whoever has seen it clears it.
+        is_busy: Whether there is anything to do in the next cycle.
     """
 
     def __init__(self, axes: Sequence[Axis], events: Events, *, period_s: float) -> None:
@@ -45,6 +46,7 @@ class Control:
         self._play: Motion | None = None
         self._k = 0
         self._busy: list[Track] = []
+        self.is_busy = False
 
     @property
     def is_active(self) -> bool:
@@ -167,6 +169,7 @@ class Control:
                 track.step()
             if not all(track.is_busy for track in self._busy):
                 self._busy = [track for track in self._busy if track.is_busy]
+                self.is_busy = bool(self._busy)
 
     def _step_play(self) -> None:
         motion, count = self._play, len(self.tracks)
@@ -216,4 +219,6 @@ class Control:
     def note_change(self) -> None:
         """Somebody changed what a joint shall do."""
         self._busy = [track for track in self.tracks if track.is_busy]
+        is_led = self._play is not None or self.homing is not None
+        self.is_busy = is_led or bool(self._busy)
         self.is_changed = True

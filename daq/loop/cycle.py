@@ -1,14 +1,17 @@
 """One cycle of the loop: exchange, check, control, note down.
 
-The command of cycle k was prepared in cycle k−1 and goes out first thing; what comes back is
-checked and decides the next command. Whatever can wait (commands, batches, reports) is spread over
+The command of cycle k was decided in cycle k−1 and goes out first thing; what comes back is
+checked and decides the next one. Guards look only at replies about which there is something to
+notice. Whatever can wait (commands, batches, reports) is spread over
 the 20 cycles of a batch, so that no cycle has two of them.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
 
+from daq.batches import SAMPLES_PER_BATCH
 from daq.loop.control import Control
 from daq.loop.events import Events
 from daq.loop.machine import Machine
@@ -34,9 +37,9 @@ class Cycle:
         events: What happened.
         budget: How many periods may be skipped.
         now_ns: Monotonic clock.
-        chores: What can wait: which of a batch's 20 cycles, and what to do there.
 
     Attributes:
+        chores: What can wait: which of a batch's 20 cycles, and what to do there.
         seq: Number of the next sample.
         skipped: Periods skipped so far.
         wake: How late cycles began.
@@ -60,21 +63,23 @@ class Cycle:
         self.control = control
         self.output = output
         self.events = events
-        self.chores: dict[int, Chore] = {}
+        self.chores: dict[int, Chore] = {1: output.hand_on}
         self.wake, self.work = Histogram(), Histogram()
         self.seq = 0
         self.skipped = 0
+        self._prepares = [(unit.board.prepare, unit.command) for unit in units]
+        self._transfers = [unit.transfer for unit in units]
         self._guarded = list(zip(units, guards, strict=True))
-        self._axes = [axis for unit in units for axis in unit.axes]
         self._tracks = control.tracks
         self._budget = budget
         self._now_ns = now_ns
         self.layout = SampleLayout(len(control.tracks), [unit.frame_size for unit in units])
+        self._pack_timing = self.layout.pack_timing
         self._joints_part = b""
         self._work_ns = 0
         self._phase = 0
         self._transfer_ns = 0
-        self._is_full = False
+        self._state = machine.state
 
     def run(self, deadline_ns: int, woke_ns: int, skipped: int) -> None:
         """Do the work of one period.
@@ -84,63 +89,72 @@ class Cycle:
             woke_ns: When it did.
             skipped: Periods that were left out before it.
         """
-        machine, control = self.machine, self.control
+        machine, control, now_ns = self.machine, self.control, self._now_ns
         events = self.events
-        events.seq = seq = self.seq
-        events.t_ns = woke_ns
-        transfer_ns = 0
+        events.seq, events.t_ns = self.seq, woke_ns
+        for prepare, command in self._prepares:
+            prepare(command)
+        began_ns = now_ns()
+        for transfer in self._transfers:
+            transfer()
+        exchanged_ns = now_ns()
+        state, is_plain = machine.state, True
         for unit, guard in self._guarded:
-            guard.check(unit.exchange())
-            transfer_ns += unit.board.transfer_ns
-        state = machine.state
+            if not unit.read(exchanged_ns) or guard.is_alert:
+                guard.check()
+                is_plain = False
         if state is State.ACTIVE or state is State.READY:
-            control.step()
-        else:
-            if control.is_active:
-                control.switch_off()
-            machine.step()
+            # Unless a guard has just stopped the robot, and with it decided the next command.
+            if control.is_busy and machine.state is state:
+                control.step()
+        elif machine.state is state:
+            self._step_machine()
         wake_ns = woke_ns - deadline_ns
-        self._note(seq, woke_ns, wake_ns, transfer_ns, skipped)
-        self._do_chores()
-        work_ns = self._now_ns() - woke_ns - transfer_ns
-        self._work_ns = work_ns if work_ns < TIMING_MAX_NS else TIMING_MAX_NS
+        if skipped:
+            self._note_skipped(skipped, wake_ns)
+        self._transfer_ns = exchanged_ns - began_ns
+        if not is_plain or control.is_changed or machine.state is not self._state:
+            self._pack_joints()
+        self._add_sample(woke_ns, wake_ns, skipped)
+        self._phase = phase = self._phase + 1
+        if phase == SAMPLES_PER_BATCH:
+            self._phase = 0
+            self._budget.check()
+            self.output.close_batch(now_ns())
+        elif phase in self.chores:
+            self.chores[phase]()
+        self._work_ns = work_ns = now_ns() - woke_ns - self._transfer_ns
         self.wake.add(wake_ns)
         self.work.add(work_ns)
-        self.seq = seq + 1
+        self.seq += 1
+
+    def _step_machine(self) -> None:
+        if self.control.is_active:
+            self.control.switch_off()
+        self.machine.step()
 
     # --- the sample -------------------------------------------------------------------------------
 
-    def _note(self, seq: int, woke_ns: int, wake_ns: int, transfer_ns: int, skipped: int) -> None:
-        if skipped:
-            self.skipped += skipped
-            self._budget.note(
-                skipped, wake_ns=wake_ns, transfer_ns=self._transfer_ns, work_ns=self._work_ns
-            )
-        self._transfer_ns = transfer_ns
-        for axis in self._axes:
-            if axis.is_changed:
-                axis.is_changed = False
-                self._joints_part = b""
-        if self.control.is_changed or not self._joints_part:
-            self._pack_joints()
-        parts = [
-            self.layout.pack_timing(
-                seq,
-                woke_ns,
-                wake_ns if wake_ns < TIMING_MAX_NS else TIMING_MAX_NS,
-                transfer_ns if transfer_ns < TIMING_MAX_NS else TIMING_MAX_NS,
-                self._work_ns,
-                skipped if skipped < SKIPPED_MAX else SKIPPED_MAX,
-                self.machine.state,
-            ),
-            self._joints_part,
-        ]
+    def _add_sample(self, woke_ns: int, wake_ns: int, skipped: int) -> None:
+        timing = (self.seq, woke_ns, wake_ns, self._transfer_ns, self._work_ns, skipped)
+        try:
+            packed = self._pack_timing(*timing, self._state)
+        except struct.error:
+            packed = self._pack_timing(*_clipped(timing), self._state)
+        parts = [packed, self._joints_part]
         for unit in self.units:
-            command, reply = unit.last_frames
-            parts += (unit.outcome_byte, command, reply)
-        self._is_full = self.output.add(b"".join(parts))
+            parts += (unit.outcome_byte, unit.board.sent, unit.reply_frame)
+        self.output.add(b"".join(parts))
+
+    def _note_skipped(self, skipped: int, wake_ns: int) -> None:
+        self.skipped += skipped
+        self._budget.note(
+            skipped, wake_ns=wake_ns, transfer_ns=self._transfer_ns, work_ns=self._work_ns
+        )
 
     def _pack_joints(self) -> None:
+        """Pack what rarely changes."""
+        self._state = self.machine.state
         self.control.is_changed = False
         axes = [track.axis for track in self._tracks]
         self._joints_part = self.layout.pack_joints(
@@ -149,15 +163,9 @@ class Cycle:
             [axis.is_homed for axis in axes],
         )
 
-    # --- what can wait ----------------------------------------------------------------------------
 
-    def _do_chores(self) -> None:
-        if self._is_full:
-            self._budget.check()
-            self.output.close_batch(self._now_ns())
-            self._phase = 0
-            return
-        self._phase += 1
-        chore = self.chores.get(self._phase)
-        if chore is not None:
-            chore()
+def _clipped(timing: tuple[int, int, int, int, int, int]) -> tuple[int, ...]:
+    """Times for which the computer was away for longer than a sample can say."""
+    seq, t_ns, *times_ns, skipped = timing
+    clipped_ns = (min(time_ns, TIMING_MAX_NS) for time_ns in times_ns)
+    return seq, t_ns, *clipped_ns, min(skipped, SKIPPED_MAX)

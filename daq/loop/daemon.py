@@ -175,11 +175,8 @@ class Daemon:
             is_over=is_over,
         )
         poll, access = self._server.poll, self._access
-        cycle.chores = {
-            **dict.fromkeys((2, 7, 12, 17), poll),
-            4: self.loop.handler.step,
-            10: self._keep_house,
-        }
+        cycle.chores |= dict.fromkeys((2, 7, 12, 17), poll)
+        cycle.chores |= {4: self.loop.handler.step, 10: self._keep_house}
         if agenda is not None:
             cycle.chores[5] = agenda
         if access is not None:

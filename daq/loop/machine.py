@@ -83,16 +83,26 @@ class Machine:
         if self.state in (State.CALIBRATING, State.READY, State.ACTIVE):
             self._begin_stop(State.IDLE, reason)
 
-    def trip(self, reason: str, *, is_of_board: bool = False) -> None:
-        """The safe stop because something is wrong; leads to fault."""
+    def trip(
+        self, reason: str, *, kind: str = "fault", source: str = "", is_of_board: bool = False
+    ) -> None:
+        """The safe stop because something is wrong; leads to fault. Only the first one counts.
+
+        Args:
+            reason: What is wrong, and what to do.
+            kind: Of the event: `fault` or `limit`.
+            source: The joint or board concerned.
+            is_of_board: Whether a board, its device or its link is to blame.
+        """
         if self.is_tripped:
             return
+        self._events.add(kind, reason, severity="error", source=source)
+        self.reason = reason
         self.is_fault_of_board = is_of_board
         if self.state is State.IDLE:
             self._enter(State.FAULT, reason)
         elif self.state is State.STOPPING:
             self._after_stop = State.FAULT
-            self.reason = reason
         else:
             self._begin_stop(State.FAULT, reason)
 
@@ -143,11 +153,11 @@ class Machine:
             axis.obey(Law(iq_ff_a=share * from_a))
 
     def _enter(self, state: State, reason: str) -> None:
-        self._events.add(
-            "state",
-            f"{self.state.name.lower()} → {state.name.lower()}: {reason}",
-            severity="error" if state is State.FAULT else "info",
-        )
+        change = f"{self.state.name.lower()} → {state.name.lower()}"
+        # A log says a reason once.
+        self._events.add("state", change if reason == self.reason else f"{change}: {reason}")
         self.state = state
         self.reason = reason
         self._cycles_in_state = 0
+        for unit in self._units:
+            unit.expect_ready(state in (State.READY, State.ACTIVE))

@@ -20,9 +20,6 @@ from daq.robot.description import Bus, Robot, Safety
 from daq.states import State
 from firmware_protocol.profile import ERROR_MASK
 
-_CURRENT_MARGIN = 1.05
-_CURRENT_MARGIN_A = 0.25
-"""Measured currents are noisy, and Isat comes in eighths of an ampere."""
 _STALE = (Outcome.STALE, Outcome.STALLED, Outcome.COMMAND_LOST, Outcome.UNCONFIRMED)
 _LIKELY_CAUSE = {
     Outcome.CORRUPT: "wrong checksums: long or unshielded wires, a clock too fast, a bad ground",
@@ -31,8 +28,6 @@ _LIKELY_CAUSE = {
     Outcome.MISMATCHED: "another protocol version: not the robot file's profile",
 }
 _BATCHES_PER_S = 50
-_NEVER = 1 << 62
-"""A limit that no integer on the wire reaches."""
 
 
 class Strikes:
@@ -63,67 +58,48 @@ class AxisGuard:
     def __init__(
         self, axis: Axis, unit: Unit, safety: Safety, trip: Callable[[str, str], None]
     ) -> None:
-        limits = axis.joint.limits
         self._axis = axis
         self._trip = trip
-        self._low_rad, self._high_rad = limits.position_min_rad, limits.position_max_rad
-        self._speed_rad_s = limits.velocity_max_rad_s
-        self._current_a = axis.current_max_a * _CURRENT_MARGIN + _CURRENT_MARGIN_A
-        self._temperature_degc = limits.winding_temperature_max_degc
         self._field = unit.reply_field("winding_temperature_degc")
-        place = unit.reply_codec.place_of("winding_temperature_degc", axis.joint.drive.output)
-        self._temperature_at, self._hottest_raw = 0, _NEVER
-        if place is not None and self._field is not None:
-            self._temperature_at = place
-            allowed = (self._temperature_degc - self._field.offset) / self._field.lsb
-            self._hottest_raw = math.floor(allowed)
         self._safety = safety
-        self._strikes = Strikes()
+        self.strikes = Strikes()
 
     def check(self, raws: tuple[int, ...]) -> None:
         """Look at position, speed, current and temperature."""
-        axis = self._axis
-        if (
-            (self._low_rad <= axis.position_rad <= self._high_rad or not axis.is_homed)
-            and -self._speed_rad_s <= axis.velocity_rad_s <= self._speed_rad_s
-            and -self._current_a <= axis.iq_a <= self._current_a
-            and raws[self._temperature_at] <= self._hottest_raw
-        ):
-            if self._strikes.counts:
-                self._strikes.keep(())
-        else:
-            self._strike(raws)
-
-    def _strike(self, raws: tuple[int, ...]) -> None:
-        axis, safety = self._axis, self._safety
-        position_rad = axis.position_rad
-        nearer_rad = self._low_rad if position_rad < self._low_rad else self._high_rad
-        is_outside = axis.is_homed and not self._low_rad <= position_rad <= self._high_rad
-        is_hot = raws[self._temperature_at] > self._hottest_raw
-        degc = axis.temperature_degc(raws, self._field) if is_hot and self._field else 0.0
+        axis, safety, limits = self._axis, self._safety, self._axis.joint.limits
+        position_rad, velocity_rad_s, iq_a = axis.position_rad, axis.velocity_rad_s, axis.iq_a
+        nearer_rad = axis.low_rad if position_rad < axis.low_rad else axis.high_rad
+        field = self._field
+        degc = axis.temperature_degc(raws, field) if field is not None else math.nan
         judged = (
             # limit, whether it is exceeded, cycles, value, limit, unit, remedy
-            ("position", is_outside, safety.position_cycles, position_rad, nearer_rad, "rad",
-             "move it back by hand"),
-            ("velocity", abs(axis.velocity_rad_s) > self._speed_rad_s, safety.velocity_cycles,
-             axis.velocity_rad_s, self._speed_rad_s, "rad/s",
+            ("position", not axis.low_rad <= position_rad <= axis.high_rad, safety.position_cycles,
+             position_rad, nearer_rad, "rad", "move it back by hand"),
+            ("velocity", abs(velocity_rad_s) > axis.speed_max_rad_s, safety.velocity_cycles,
+             velocity_rad_s, axis.speed_max_rad_s, "rad/s",
              "command slower motions or lower the gains"),
-            ("current", abs(axis.iq_a) > self._current_a, safety.current_cycles,
-             axis.iq_a, self._current_a, "A",
+            ("current", abs(iq_a) > axis.current_alarm_a, safety.current_cycles,
+             iq_a, axis.current_alarm_a, "A",
              "the board does not keep its current limit: check its firmware"),
-            ("winding temperature", is_hot, safety.temperature_cycles, degc,
-             self._temperature_degc, "°C", "let it cool and command less current"),
+            ("winding temperature", degc > limits.winding_temperature_max_degc,
+             safety.temperature_cycles, degc, limits.winding_temperature_max_degc, "°C",
+             "let it cool and command less current"),
         )  # fmt: skip
-        self._strikes.keep([name for name, is_exceeded, *_ in judged if is_exceeded])
+        self.strikes.keep([name for name, is_exceeded, *_ in judged if is_exceeded])
         for name, is_exceeded, cycles, value, limit, unit, remedy in judged:
-            if is_exceeded and self._strikes.add(name, cycles):
+            if is_exceeded and self.strikes.add(name, cycles):
                 joint = axis.joint.name
                 text = f"joint {joint}: {name} {value:.4g} {unit}, limit {limit:.4g} {unit}"
                 self._trip(f"{text}; {remedy}", joint)
 
 
 class UnitGuard:
-    """The limits of one board and of the joints on it."""
+    """The limits of one board and of the joints on it.
+
+    Attributes:
+        is_alert: Whether something was wrong the last time, so that the next reply must be looked
+            at even if it is plain.
+    """
 
     def __init__(
         self, unit: Unit, bus: Bus, safety: Safety, machine: Machine, events: Events
@@ -135,38 +111,35 @@ class UnitGuard:
         self._events = events
         self._axes = [AxisGuard(axis, unit, safety, self._trip_limit) for axis in unit.axes]
         self._strikes = Strikes()
-        self._voltage_at, self._lowest_raw, self._highest_raw = 0, -1, _NEVER
-        self._volts_per_raw = 0.0
-        place, field = unit.reply_codec.place_of("bus_voltage_v"), unit.reply_field("bus_voltage_v")
-        if place is not None and field is not None:
-            self._voltage_at = place
-            self._volts_per_raw = field.lsb
-            self._lowest_raw = math.ceil(bus.min_v / field.lsb)
-            self._highest_raw = math.floor(bus.max_v / field.lsb)
-        self._ready_mask, self._ready = unit.ready_bits
+        self.is_alert = False
         self._unreadable = 0
         self._stale = 0
 
-    def check(self, raws: tuple[int, ...] | None) -> None:
-        """Look at the last exchange."""
+    def check(self) -> None:
+        """Look closely at the last exchange. Only needed when it was not plain, or after one."""
+        unit = self._unit
+        raws = None if unit.missed else unit.replies
         if raws is None:
             self._check_missing()
-            return
+        else:
+            self._check_reply(raws)
+        strikes = [self._strikes, *(guard.strikes for guard in self._axes)]
+        self.is_alert = bool(self._unreadable or self._stale or any(s.counts for s in strikes))
+
+    def _check_reply(self, raws: tuple[int, ...]) -> None:
+        unit = self._unit
         self._unreadable = 0
-        if self._unit.outcome_code:
-            self._check_stale()
-        elif self._stale:
-            self._stale = 0
+        self._check_stale()
         state = self._machine.state
         if state is State.ACTIVE or state is State.READY:
-            if raws[0] & self._ready_mask != self._ready:
+            if not unit.is_ready:
                 self._lost_enable()
             for guard in self._axes:
                 guard.check(raws)
-            if not self._lowest_raw <= raws[self._voltage_at] <= self._highest_raw:
-                self._strike(raws)
-            elif self._strikes.counts:
+            if unit.lowest_raw <= raws[unit.voltage_at] <= unit.highest_raw:
                 self._strikes.keep(())
+            else:
+                self._strike(raws)
         elif state is State.CALIBRATING and raws[0] & ERROR_MASK:
             self._report_fault()
 
@@ -222,7 +195,8 @@ class UnitGuard:
 
     def _strike(self, raws: tuple[int, ...]) -> None:
         if self._strikes.add("bus", self._safety.bus_voltage_cycles):
-            bus, volts = self._bus, raws[self._voltage_at] * self._volts_per_raw
+            bus, field = self._bus, self._unit.voltage
+            volts = raws[self._unit.voltage_at] * (field.lsb if field is not None else math.nan)
             self._trip_limit(
                 f"board {self._unit.port.name}: bus voltage {volts:.4g} V, limits {bus.min_v:g} to "
                 f"{bus.max_v:g} V; check the supply and its wires",
@@ -230,13 +204,10 @@ class UnitGuard:
             )
 
     def _trip_limit(self, text: str, source: str) -> None:
-        self._events.add("limit", text, severity="error", source=source)
-        self._machine.trip(text)
+        self._machine.trip(text, kind="limit", source=source)
 
     def _trip_board(self, text: str) -> None:
-        if not self._machine.is_tripped:
-            self._events.add("fault", text, severity="error", source=self._unit.port.name)
-        self._machine.trip(text, is_of_board=True)
+        self._machine.trip(text, source=self._unit.port.name, is_of_board=True)
 
 
 class DeadlineBudget:
@@ -274,13 +245,12 @@ class DeadlineBudget:
             self._worst = skipped, cause
         total = self._total - self._recent[0] + self._skipped
         machine = self._machine
-        if total > self._allowed and machine.is_powered and not machine.is_tripped:
+        if total > self._allowed and machine.is_powered:
             text = (
                 f"{total} periods skipped within a second, limit {self._allowed}; lately "
                 f"{self._worst[1]}. See `armature doctor`"
             )
-            self._events.add("limit", text, severity="error", source="loop")
-            machine.trip(text)
+            machine.trip(text, kind="limit", source="loop")
 
     def check(self) -> None:
         """Once per batch: say what was skipped in it."""

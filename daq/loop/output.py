@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from daq.batches import (
     SAMPLES_PER_BATCH,
@@ -30,6 +31,7 @@ class Output:
 
     Attributes:
         recording: What the recorder should be recording.
+        add: Takes a sample; whoever adds the 20th closes the batch.
         listener: Gets the events of each batch, for a log; must neither block nor raise.
     """
 
@@ -47,12 +49,14 @@ class Output:
         self._sinks = tuple(sinks)
         self._utc_ns = utc_ns
         self._samples: list[bytes] = []
+        self.add = self._samples.append
         self._first_seq = 0
         self.listener = listener
         self.recording: RecordingRequest | None = None
         self._next_recording: RecordingRequest | None = None
         self._recordings = 0
         self._is_ending = False
+        self._due: list[Callable[[], None]] = []
 
     # --- recordings begin and end with a batch ----------------------------------------------------
 
@@ -91,14 +95,15 @@ class Output:
 
     # --- samples ----------------------------------------------------------------------------------
 
-    def add(self, sample: bytes) -> bool:
-        """Take a sample; returns whether it completes a batch, which the caller then closes."""
-        self._samples.append(sample)
-        return len(self._samples) >= SAMPLES_PER_BATCH
-
     def close_batch(self, t_ns: int) -> None:
-        """Hand on what was collected, however much it is."""
+        """Close a batch with what was collected, however much it is.
+
+        The spool gets it at once, the others with `hand_on`: that is for the next cycle, so that
+        not all of it is done in one.
+        """
+        self.hand_on()
         if not self._samples:
+            self._tell(self._events.take())
             return
         payload = b"".join(self._samples)
         count = len(self._samples)
@@ -122,7 +127,21 @@ class Output:
             self.recording, self._is_ending = None, False
         if self._next_recording is not None:
             self.recording, self._next_recording = self._next_recording, None
-        for sink in self._sinks:
-            sink(header, payload)
+        first, *others = self._sinks or (_nowhere,)
+        first(header, payload)
+        self._due = [partial(sink, header, payload) for sink in others]
+        self._due.append(partial(self._tell, events))
+
+    def hand_on(self) -> None:
+        """Let everybody else have the last batch."""
+        due, self._due = self._due, []
+        for action in due:
+            action()
+
+    def _tell(self, events: tuple[Event, ...]) -> None:
         if events and self.listener is not None:
             self.listener(events)
+
+
+def _nowhere(_header: bytes, _payload: bytes) -> None:
+    """Where batches go that nobody wants."""

@@ -91,6 +91,7 @@ class Runner:
         finally:
             with contextlib.suppress(Exception):
                 self._cycle.output.close_batch(self._clock.now_ns())
+                self._cycle.output.hand_on()
 
     def _period(self, work: Callable[[int, int, int], None]) -> None:
         clock, period_ns = self._clock, self._period_ns
@@ -129,7 +130,7 @@ class Runner:
         def minimal(_deadline_ns: int, _woke_ns: int, _skipped: int) -> None:
             for unit in self._cycle.units:
                 with contextlib.suppress(Exception):  # one broken board is no excuse for the others
-                    unit.exchange()
+                    unit.exchange(self._clock.now_ns)
             machine.step()
 
         while machine.is_powered:

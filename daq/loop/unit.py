@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 from daq.board import Board, Outcome
 from daq.errors import TransportError
-from daq.loop.axis import Axis
+from daq.loop.axis import NEVER, Axis
 from daq.robot.description import BoardPort, Robot
 from firmware_protocol.codec import command_codec, reply_codec
 from firmware_protocol.fields import Fault, Field
@@ -30,14 +33,18 @@ class Unit:
     Attributes:
         axes: The joints on it.
         command: Integers of the next command, in wire order.
-        status: The last sound reply's status word.
         replies: The last sound reply's integers; None before there is one.
         missed: Cycles without a sound reply, up to now.
         failure: Why the device could not be used in the last exchange.
         outcome_code: How the last exchange went, as samples say it.
         outcome_byte: The same, packed.
         ready_bits: What a status word is masked with, and is then, when all is well.
-        last_frames: Command and reply of the last exchange, the reply padded to its full size.
+        reply_frame: What came back in the last exchange, padded to its full size.
+        expected_mask: What a reply's status word is masked with while it is as it should be,
+        expected_status: and is then.
+        voltage_at: Where the bus voltage stands, and the limits within which it should be:
+        lowest_raw: the lower,
+        highest_raw: and the upper one.
     """
 
     def __init__(self, port: BoardPort, board: Board, robot: Robot, *, period_s: float) -> None:
@@ -70,12 +77,18 @@ class Unit:
             STATUS[f"M{output}E"] | STATUS[f"M{output}R"] for output in outputs
         )
         self.ready_bits = when_ready | ERROR_MASK, when_ready
-        self.status = 0
+        self.expect_ready(False)
+        self.voltage_at, self.lowest_raw, self.highest_raw = 0, -1, NEVER
+        voltage_at, voltage = self.reply_codec.place_of("bus_voltage_v"), self.voltage
+        if voltage_at is not None and voltage is not None:
+            self.voltage_at = voltage_at
+            self.lowest_raw = math.ceil(robot.bus.min_v / voltage.lsb)
+            self.highest_raw = math.floor(robot.bus.max_v / voltage.lsb)
         self.replies: tuple[int, ...] | None = None
         self.missed = 0
         self.failure: TransportError | None = None
         self._note_outcome(NO_EXCHANGE, None)
-        self.last_frames = bytes(self.frame_size), bytes(self.frame_size)
+        self.reply_frame = bytes(self.frame_size)
 
     # --- what it is told --------------------------------------------------------------------------
 
@@ -87,43 +100,79 @@ class Unit:
         """Switch everything off with the next command."""
         self.command[0] = 0
 
-    def exchange(self) -> tuple[int, ...] | None:
-        """Send the command, take in the reply.
+    def expect_ready(self, is_expected: bool) -> None:
+        """Whether from now on every motor should be enabled, calibrated and without an error."""
+        # An error is never as it should be; whether it matters, others decide.
+        expected = self.ready_bits if is_expected else (ERROR_MASK, 0)
+        self.expected_mask, self.expected_status = expected
+
+    # --- an exchange, in three steps --------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Make the frame of the next command."""
+        self.board.prepare(self.command)
+
+    def transfer(self) -> None:
+        """Exchange it."""
+        self.failure = None
+        try:
+            self.board.transfer()
+        except TransportError as error:
+            self.failure = error
+
+    def read(self, exchanged_ns: int) -> bool:
+        """Take in the reply.
+
+        Args:
+            exchanged_ns: When the transfer ended.
 
         Returns:
-            The reply's integers, None when there was none to be used.
+            Whether nothing about it needs a closer look: it is usual, the status is what it should
+            be, and everything is within its limits.
         """
         board = self.board
         try:
-            raws = board.exchange_raws(self.command)
+            raws = None if self.failure is not None else board.take(exchanged_ns)
         except TransportError as error:
-            self.failure = error
-            self._note_outcome(NO_EXCHANGE, None)
-            self.missed += 1
-            self.last_frames = board.sent, bytes(self.frame_size)
-            return None
-        self.failure = None
-        received = board.received
-        if raws is not None:
-            outcome = board.outcome
-            if outcome is not self._last_outcome:
-                self._note_outcome(OUTCOME_CODES[outcome], outcome)
-            self.last_frames = board.sent, received
-            self.replies = raws
-            self.status = raws[0]
-            if self.missed:
-                for axis in self.axes:
-                    axis.bridge(raws, self.missed)
-                self.missed = 0
-            else:
-                for axis in self.axes:
-                    axis.read(raws)
-            return raws
-        self._note_outcome(OUTCOME_CODES[board.outcome], board.outcome)
-        size = self.frame_size
-        self.last_frames = board.sent, received[:size].ljust(size, b"\0")
+            self.failure, raws = error, None
+        if raws is None:
+            self._miss()
+            return False
+        outcome = board.outcome
+        if outcome is not self._last_outcome:
+            self._note_outcome(OUTCOME_CODES[outcome], outcome)
+        self.reply_frame = board.received
+        self.replies = raws
+        is_plain = (
+            outcome is Outcome.OK
+            and raws[0] & self.expected_mask == self.expected_status
+            and self.lowest_raw <= raws[self.voltage_at] <= self.highest_raw
+        )
+        if self.missed:
+            for axis in self.axes:
+                axis.bridge(raws, self.missed)
+            self.missed = 0
+            return False
+        for axis in self.axes:
+            if not axis.read(raws):
+                is_plain = False
+        return is_plain
+
+    def exchange(self, now_ns: Callable[[], int]) -> None:
+        """All three at once, for when there is nothing else to do."""
+        self.prepare()
+        self.transfer()
+        self.read(now_ns())
+
+    def _miss(self) -> None:
+        size, outcome = self.frame_size, self.board.outcome
         self.missed += 1
-        return None
+        if self.failure is not None:
+            self._note_outcome(NO_EXCHANGE, None)
+            self.reply_frame = bytes(size)
+        else:
+            self._note_outcome(OUTCOME_CODES[outcome], outcome)
+            self.reply_frame = self.board.received[:size].ljust(size, b"\0")
 
     def _note_outcome(self, code: int, outcome: Outcome | None) -> None:
         self.outcome_code = code
@@ -131,6 +180,16 @@ class Unit:
         self._last_outcome = outcome
 
     # --- what it says -----------------------------------------------------------------------------
+
+    @property
+    def status(self) -> int:
+        """The last sound reply's status word."""
+        return 0 if self.replies is None else self.replies[0]
+
+    @property
+    def voltage(self) -> Field | None:
+        """The field of the bus voltage, where the board has one."""
+        return self.reply_field("bus_voltage_v")
 
     @property
     def is_ready(self) -> bool:

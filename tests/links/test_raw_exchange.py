@@ -29,6 +29,12 @@ def make(profile: str, faults: list[str]) -> tuple[Board, VirtualClock]:
     return Board("bench", PROFILES[profile], link, now_ns=clock.now_ns), clock
 
 
+def exchange_raws(board: Board, raws: list[int]) -> tuple[int, ...] | None:
+    board.prepare(raws)
+    board.transfer()
+    return board.take(board.now_ns())
+
+
 @pytest.mark.parametrize("faults", [[], FAULTS], ids=["clean", "faulty"])
 @pytest.mark.parametrize("profile", PROFILES)
 def test_integers_tell_the_same_as_values(profile: str, faults: list[str]) -> None:
@@ -41,7 +47,7 @@ def test_integers_tell_the_same_as_values(profile: str, faults: list[str]) -> No
         raw_clock.advance_ns(1_000_000)
 
         reading = by_values.exchange(command)
-        answer = by_raws.exchange_raws(raws)
+        answer = exchange_raws(by_raws, raws)
 
         assert by_raws.outcome is reading.outcome
         assert by_raws.received == reading.frame
@@ -58,7 +64,7 @@ def test_a_system_without_a_time_out_is_refused() -> None:
     raws = list(codec.decode_raw(codec.encode(board.command(mode=0x80, timeout_ms=10))))
     raws[1] = 0
     with pytest.raises(UnsafeCommandError, match="bench"):
-        board.exchange_raws(raws)
+        board.prepare(raws)
     assert board.counters.exchanges == 0
 
 

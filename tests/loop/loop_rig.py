@@ -111,9 +111,7 @@ class Rig:
                 now_ns=self.clock.now_ns,
                 command_timeout_ms=port.command_timeout_ms,
             )
-            for port, chosen, link in zip(
-                self.robot.boards, self.profiles, self.links, strict=True
-            )
+            for port, chosen, link in zip(self.robot.boards, self.profiles, self.links, strict=True)
         ]
         self.session = make_session(
             robot_text(name),
@@ -125,6 +123,7 @@ class Rig:
             start_utc_ns=0,
             is_virtual=True,
         )
+        self._decoded: list[list[Any]] = [[] for _ in self.links]
         self.batches: list[tuple[Header, bytes]] = []
         self.events: list[Event] = []
         self.loop = make_loop(
@@ -139,7 +138,7 @@ class Rig:
             is_armed=is_armed,
         )
         self.cycle = self.loop.cycle
-        self.cycle.chores = {4: self.loop.handler.step}
+        self.cycle.chores[4] = self.loop.handler.step
         self.iq_a: list[tuple[float, ...]] = []
         self.joint_rad: list[tuple[float, ...]] = []
         self.measured_a: list[tuple[float, ...]] = []
@@ -225,8 +224,9 @@ class Rig:
 
     def commands(self, board: int = 0, first: int = 0, last: int | None = None) -> list[Any]:
         """The commands on a board's wire, from one cycle to before another."""
-        codec = command_codec(self.profiles[board])
-        return [codec.decode(frame) for frame in self.links[board].sent[first:last]]
+        codec, decoded = command_codec(self.profiles[board]), self._decoded[board]
+        decoded += map(codec.decode, self.links[board].sent[len(decoded) :])
+        return decoded[first:last]
 
     def wire(self, joint: int, name: str, first: int = 0, last: int | None = None) -> np.ndarray:
         """One value of the commands to a joint's motor, over time, as the wire carried it."""
@@ -346,7 +346,7 @@ def assert_safe_stop(rig: Rig, tripped: int, *, ramp_cycles: int = 50) -> None:
             for name in GAINS:
                 assert getattr(command, name, (0.0, 0.0)) == (0.0, 0.0)
     assert len(set(offs)) == 1, f"boards were switched off at different times: {offs}"
-    assert ramp_cycles - 1 <= offs[0] - tripped <= ramp_cycles
+    assert offs[0] - tripped == ramp_cycles
     for joint in range(len(rig.robot.joints)):
         assert_ramp(rig, joint, tripped, offs[0])
 

@@ -157,7 +157,9 @@ def test_isat_is_rounded_down(current_max_a: float, isat_a: float) -> None:
 
 def test_isat_is_never_the_boards_own_limit() -> None:
     robot = changed_joint(load_robot("bench1"), 0, limits={"current_max_a": 0.124})
-    with pytest.raises(ConfigError, match=r"0\.124 A, the wire carries limits in steps of 0\.125 A"):
+    with pytest.raises(
+        ConfigError, match=r"0\.124 A, the wire carries limits in steps of 0\.125 A"
+    ):
         Rig(robot)
 
 

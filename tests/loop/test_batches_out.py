@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from loop_rig import Rig, changed_joint, corrupt, for_cycles, silent
+from loop_rig import Rig, corrupt, for_cycles, silent
 
 from daq.batches import SAMPLES_PER_BATCH, Header, RecordingRequest
 from daq.board import Outcome
 from daq.columns import ColumnDecoder
-from daq.robot import load_robot
 from daq.states import Mode, State
 from daq.stream import messages as m
 from daq.stream.errors import RefusedError
@@ -72,8 +71,7 @@ def test_samples_are_what_was_on_the_wire() -> None:
 
 def test_columns_are_the_loops_own_values() -> None:
     """Angles, modes and states decoded from samples, against what the loop thought meanwhile."""
-    robot = changed_joint(load_robot("laas4"), 0)
-    rig = Rig(robot).enable().home_by_truth().hold(100)
+    rig = Rig("laas4").enable().home_by_truth().hold(100)
     rig.mode("velocity", 0.2, -0.2, 0.2, -0.2)
     seen = []
     for _ in range(200):

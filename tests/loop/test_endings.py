@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
 import pytest
-from loop_rig import ES, Rig, assert_safe_stop
+from loop_rig import ES, Rig, assert_safe_stop, corrupt
 
 from daq.batches import Header
 from daq.loop.agenda import Agenda
@@ -44,6 +45,7 @@ def breaking(function: Callable[..., object], *, after: int = 30) -> Callable[..
 
 
 def break_control(rig: Rig) -> None:
+    rig.mode("velocity", *(0.1,) * len(rig.axes))  # at rest there is nothing to do
     rig.cycle.control.step = breaking(rig.cycle.control.step)
 
 
@@ -65,9 +67,21 @@ def break_sink(rig: Rig) -> None:
 
 
 def break_guard(number: int) -> Callable[[Rig], None]:
+    """It is asked when something is strange: the 30th reply cannot be read."""
+
     def break_it(rig: Rig) -> None:
         guard = rig.cycle._guarded[number][1]
-        guard.check = breaking(guard.check)
+        guard.check = breaking(guard.check, after=0)
+        replies = itertools.count()
+        rig.links[number].tamper = lambda frame: corrupt(frame) if next(replies) == 30 else frame
+
+    return break_it
+
+
+def break_reading(number: int) -> Callable[[Rig], None]:
+    def break_it(rig: Rig) -> None:
+        unit = rig.cycle.units[number]
+        unit.read = breaking(unit.read)
 
     return break_it
 
@@ -99,6 +113,8 @@ BREAKS: dict[str, Callable[[Rig], None]] = {
     "sink": break_sink,
     "guard of the first board": break_guard(0),
     "guard of the second board": break_guard(1),
+    "reading the first board": break_reading(0),
+    "reading the second board": break_reading(1),
     "first link": break_link(0),
     "second link": break_link(1),
     "sample": break_sample,
@@ -109,9 +125,8 @@ BREAKS: dict[str, Callable[[Rig], None]] = {
 def test_an_exception_anywhere_is_a_safe_stop_first(break_it: Callable[[Rig], None]) -> None:
     rig = active_arm()
     break_it(rig)
-    runner = rig.runner()
     with pytest.raises(BrokenError):
-        runner.run()
+        rig.runner(duration_ns=1_000_000_000).run()
     assert rig.state is State.FAULT
     assert rig.machine.reason == "internal error: BrokenError: by a test"
     # The first command without gains is the next one.
@@ -141,7 +156,7 @@ def test_an_exception_in_the_stop_itself_does_not_keep_boards_on() -> None:
     rig = active_arm()
     break_machine(rig)
     with pytest.raises(BrokenError):
-        rig.runner().run()
+        rig.runner(duration_ns=1_000_000_000).run()
     rig.clock.advance_ns(20_000_000)
     rig.mock.advance_to(rig.clock.now_ns())
     assert all(output.state is MotorState.SAFE for output in rig.outputs)
@@ -151,7 +166,7 @@ def test_an_exception_while_idle_ends_at_once() -> None:
     rig = Rig()
     break_guard(0)(rig)
     with pytest.raises(BrokenError):
-        rig.runner().run()
+        rig.runner(duration_ns=1_000_000_000).run()
     assert rig.state is State.FAULT
     assert not any(command.mode & ES for command in rig.commands())
 
@@ -195,7 +210,10 @@ def test_a_signal_begins_the_safe_stop_within_two_cycles(phase: int) -> None:
     led = int(np.flatnonzero(kp)[-1])
     assert 0 <= led - told <= 1
     assert_safe_stop_by_wire(rig, led)
-    assert rig.event_texts("state")[-2:] == ["active → stopping: SIGTERM", "stopping → idle: SIGTERM"]
+    assert rig.event_texts("state")[-2:] == [
+        "active → stopping: SIGTERM",
+        "stopping → idle",
+    ]
 
 
 def test_the_time_is_over() -> None:

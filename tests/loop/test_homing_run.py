@@ -128,7 +128,9 @@ def test_what_could_not_be_homed_is_said_and_the_others_are() -> None:
 
 def test_a_hint_outside_the_limits_is_refused_at_once() -> None:
     rig = Rig("laas4").enable().hold(100)
-    with pytest.raises(RefusedError, match=r"joint joint1: posture 6\.4 rad, limit 6\.283") as refusal:
+    with pytest.raises(
+        RefusedError, match=r"joint joint1: posture 6\.4 rad, limit 6\.283"
+    ) as refusal:
         rig.send(m.Home(posture_rad=(6.4, 0.0, 0.0, 0.0)))
     assert refusal.value.code == "out-of-limit"
     assert rig.cycle.control.homing is None

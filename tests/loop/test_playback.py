@@ -44,7 +44,9 @@ def test_it_is_tracked_from_another_posture_and_ends_in_hold() -> None:
     assert answer == {"rows": 2001, "duration_s": pytest.approx(2.0)}
     assert all(track.mode is Mode.PLAY for track in rig.tracks)
     # The trajectory itself begins when the first row is reached.
-    rig.until(lambda: np.allclose([t.reference[0] for t in rig.tracks], rows[0, :4], rtol=0, atol=1e-12))
+    rig.until(
+        lambda: np.allclose([t.reference[0] for t in rig.tracks], rows[0, :4], rtol=0, atol=1e-12)
+    )
     first = rig.now
     assert first - begun > 100, "it was approached"
     references = []
