@@ -203,8 +203,9 @@ class Board:
         else:
             frame = self._command.encode(indexed)
         self.sent, self._index = frame, index
+        began_ns = self.now_ns()
         self.transfer()
-        raws = self.take(self.now_ns())
+        raws = self.take(began_ns)
         values = None if raws is None else self._reply.values_of(raws)
         return Reading(self.outcome, values, self.received)
 
@@ -236,11 +237,11 @@ class Board:
         except OSError as error:
             raise transport_error(self.link.name, error) from error
 
-    def take(self, exchanged_ns: int) -> tuple[int, ...] | None:
+    def take(self, began_ns: int) -> tuple[int, ...] | None:
         """Judge what was received.
 
         Args:
-            exchanged_ns: When the transfer ended.
+            began_ns: When the transfer began.
 
         Returns:
             The reply's integers; None unless they are sound and new. `outcome` tells the rest.
@@ -265,15 +266,15 @@ class Board:
                 and frame.startswith(self._header)
             ):
                 self._timestamp_since_ns = self._exchanged_ns
-                self._exchanged_ns = exchanged_ns
+                self._exchanged_ns = began_ns
                 self._timestamp_ms = self._timestamp_raw = timestamp_ms
                 self._echo = echo
                 self._last_frame = self._sound_frame = frame
                 self._usual += 1
                 return raws
-        return self._take_unusual(exchanged_ns)
+        return self._take_unusual(began_ns)
 
-    def _take_unusual(self, exchanged_ns: int) -> tuple[int, ...] | None:
+    def _take_unusual(self, began_ns: int) -> tuple[int, ...] | None:
         self.counters.exchanges += 1
         try:
             self.outcome, raws = self._judge(self.received)
@@ -282,7 +283,7 @@ class Board:
         self._count(self.outcome)
         self._last_outcome = self.outcome
         self._last_frame = self.received
-        self._exchanged_ns = exchanged_ns
+        self._exchanged_ns = began_ns
         self._timestamp_raw = self._timestamp_ms or 0
         self.counters.resynchronised = self._realigned + self.link.resynchronised
         return raws
@@ -317,7 +318,8 @@ class Board:
         if elapsed_ms < 0:
             self.counters.restarted += 1
         if elapsed_ms or self._timestamp_ms is None:
-            # A reply was made when the exchange before this one ended.
+            # A reply was made at the latest when the exchange before this one ended, and at the
+            # earliest when it began: a computer may be away in the middle of it.
             self._timestamp_since_ns = self._exchanged_ns
         elif self._exchanged_ns - self._timestamp_since_ns > _STALL_AFTER_NS:
             return Outcome.STALLED, None

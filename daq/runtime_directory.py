@@ -44,11 +44,16 @@ class RuntimeDirectory(NamedTuple):
 
 
 def default_runtime_path() -> Path:
-    """The service's directory where this user may use it, else one of the user's own."""
+    """The service's directory where this user may use it, else one of the user's own.
+
+    In memory where possible: on a disk, writing back the spool may hold up the loop.
+    """
     if os.access(SERVICE_DIRECTORY, os.R_OK | os.X_OK):
         return SERVICE_DIRECTORY
-    base = os.environ.get("XDG_RUNTIME_DIR")
-    return Path(base) / "armature" if base else Path(f"/tmp/armature-{os.geteuid()}")
+    if base := os.environ.get("XDG_RUNTIME_DIR"):
+        return Path(base) / "armature"
+    base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else "/tmp"
+    return Path(base) / f"armature-{os.geteuid()}"
 
 
 def runtime_directory(path: Path | None = None, *, is_made: bool = False) -> RuntimeDirectory:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Self
 
 _FROM_TERMINALS: Final = (signal.SIGINT, signal.SIGQUIT)
@@ -49,17 +49,24 @@ class Child:
         for number, handler in self._previous.items():
             signal.signal(number, handler)
 
-    def start(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+    def start(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        before: Callable[[], None] | None = None,
+    ) -> None:
         """Start the program.
 
         Args:
             command: The program, looked for on the PATH, and its arguments.
             environment: All of its environment.
+            before: What the new process does before it becomes the program.
 
         Raises:
             OSError: It cannot be started.
         """
-        self._process = subprocess.Popen(command, env=environment)
+        self._process = subprocess.Popen(command, env=environment, preexec_fn=before)  # noqa: PLW1509
         for number in self._early:
             self._process.send_signal(number)
 

@@ -17,7 +17,7 @@ from hw_mocks.spi_boards import SpiBoards
 
 
 class EmulatedBoards(NamedTuple):
-    """Boards that are there.
+    """Boards that are there, emulated or real.
 
     Attributes:
         environment: In which a program sees them.

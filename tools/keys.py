@@ -9,12 +9,13 @@ from daq.stream.keys import allow_key, load_keys, make_keys
 from tools.cli import OK, Verbs, add_json_option, add_verb, print_json
 
 _EXAMPLE = """\
-  armature keys new robot_keys robot            # on the robot
-  armature keys new laptop_keys laptop          # on the laptop
+  armature keys new robot_keys robot                    # on the robot
+  armature keys new my_keys laptop                      # on the laptop
   # copy each .pub file (never a .key file) to the other computer, then
-  armature keys allow robot_keys laptop.pub     # on the robot; restart its loop
-  armature keys allow laptop_keys robot.pub     # on the laptop
-  armature status --connect tcp://192.168.1.10:5555 --keys laptop_keys"""
+  armature keys allow robot_keys my_keys/laptop.pub     # on the robot; restart its loop
+  armature keys allow my_keys robot_keys/robot.pub      # on the laptop
+  armature keys list my_keys
+  # then: armature status --connect tcp://192.168.1.10:5555 --keys my_keys"""
 
 
 def add_to(verbs: Verbs, summary: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +37,7 @@ from tools.cli import (
 )
 from tools.loop_words import loop_words
 from tools.mock_options import add_board_options, add_mock_robot_options, make_mock
+from tools.processes import OUR_COMMAND, end_with_parent
 from tools.version import __version__, commit
 
 _COMMAND_TIMEOUT_USUAL_MS = 20
@@ -50,9 +50,7 @@ def add_to(verbs: Verbs, summary: str) -> None:
         "loop",
         handler=_loop,
         summary=summary,
-        example="  armature loop --robot laas4 --link mock --record &\n"
-        "  armature record --out . &\n"
-        "  armature send enable --wait",
+        example="  armature loop --robot laas4 --link mock --enable --duration 6 --json",
     )
     add_robot_option(parser)
     add_link_option(parser)
@@ -144,9 +142,11 @@ def _loop_on_mock(arguments: argparse.Namespace) -> int:
         record=arguments.record,
         on_fault=arguments.on_fault,
         runtime=arguments.runtime,
+        is_json=arguments.json,
     )
     with Child() as child, emulated_boards(mock, script) as boards:
-        child.start([sys.executable, "-m", "tools.main", *words], boards.environment)
+        command = [*OUR_COMMAND, *words]
+        child.start(command, boards.environment, before=end_with_parent)
         boards.serve(child.is_over)
     return child.exit_code
 

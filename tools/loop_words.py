@@ -12,7 +12,12 @@ _MOCK_TIMEOUT_MS = 100
 
 
 def loop_words(
-    arguments: argparse.Namespace, *, record: str | None, on_fault: str, runtime: Path | None
+    arguments: argparse.Namespace,
+    *,
+    record: str | None,
+    on_fault: str,
+    runtime: Path | None,
+    is_json: bool,
 ) -> list[str]:
     """The verb and its options for a loop as some other verb's options ask for it.
 
@@ -23,6 +28,7 @@ def loop_words(
         record: Name of a recording to ask for; None for none.
         on_fault: `exit` or `stay`.
         runtime: Directory of the sockets.
+        is_json: Whether it shall print its summary.
     """
     is_mock = parse_link(arguments.link).kind is LinkKind.MOCK
     timeout_ms = arguments.command_timeout_ms
@@ -44,7 +50,8 @@ def loop_words(
     words = ["loop"]
     for option, value in values.items():
         words += [] if value is None else [option, str(value)]
-    for option in ("arm", "enable", "home", "json"):
+    words += ["--json"] if is_json else []
+    for option in ("arm", "enable", "home"):
         words += [f"--{option}"] if getattr(arguments, option) else []
     for address in arguments.bind:
         words += ["--bind", address]

@@ -40,7 +40,7 @@ def make_parser(verb: str | None = None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="armature",
         description="Drive robot arms with SPI motor boards, record them, identify them.",
-        epilog="example:\n  armature demo --robot laas4",
+        epilog="example:\n  armature run --robot laas4 --link mock --duration 5 --record run.h5",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )

@@ -12,7 +12,15 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
+OUR_COMMAND = (sys.executable, "-P", "-m", "tools.main")
+"""`armature`; -P because a folder called `tools` where we happen to be is none of ours."""
 _PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None)
+
+
+def end_with_parent() -> None:
+    """Have the kernel end this process when its parent is gone, however that came."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 class Process:
@@ -26,22 +34,17 @@ class Process:
     def __init__(self, words: Sequence[str], environment: Mapping[str, str]) -> None:
         self.words = tuple(words)
         self._environment = dict(environment)
-        self._libc = ctypes.CDLL(None)
         self._process = self._start()
 
     def _start(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            [sys.executable, "-m", "tools.main", *self.words],
+            [*OUR_COMMAND, *self.words],
             env=self._environment,
             stdout=subprocess.PIPE,
             stdin=subprocess.DEVNULL,
             start_new_session=True,
-            # Nothing but one system call between fork and exec.
-            preexec_fn=self._die_with_parent,  # noqa: PLW1509
+            preexec_fn=end_with_parent,  # noqa: PLW1509 - nothing but one system call
         )
-
-    def _die_with_parent(self) -> None:
-        self._libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
     @property
     def exit_code(self) -> int | None:

@@ -22,11 +22,12 @@ from daq.service.notify import Notifier
 from daq.stream.command_client import CommandClient
 from daq.stream.messages import Report
 from tools.cli import FAILED, OK, Verbs, add_json_option, add_verb, print_json
+from tools.processes import OUR_COMMAND
 
 _EXAMPLE = """\
-  armature record --out recordings &
-  armature run --robot laas4 --link mock --duration 5
-  armature record info recordings/laas4_*.h5"""
+  armature run --robot laas4 --link mock --duration 3 --record run.h5
+  armature record info run.h5
+  # as a daemon, beside a loop: armature record --out recordings"""
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _MEGABYTE = 1 << 20
 
@@ -65,9 +66,7 @@ def add_to(verbs: Verbs, summary: str) -> None:
 
 def conversion_command(runtime: RuntimeDirectory) -> tuple[str, ...]:
     """What the recorder runs to convert a journal, whose name is added."""
-    # -P: a folder called `tools` where we happen to be is none of ours.
-    python = (sys.executable, "-P", "-m", "tools.main")
-    return (*python, "recover", "--json", "--runtime", str(runtime.path))
+    return (*OUR_COMMAND, "recover", "--json", "--runtime", str(runtime.path))
 
 
 def _record(arguments: argparse.Namespace) -> int:

@@ -11,6 +11,7 @@ from daq.recorder.recovery import find_all, recover
 from daq.recorder.spools import Spools
 from daq.runtime_directory import RuntimeDirectory, default_runtime_path, runtime_directory
 from tools.cli import FAILED, OK, Verbs, add_json_option, add_verb, make_console, print_json, say
+from tools.progress import progress_bar
 
 
 def add_to(verbs: Verbs, summary: str) -> None:
@@ -20,7 +21,7 @@ def add_to(verbs: Verbs, summary: str) -> None:
         "recover",
         handler=_recover,
         summary=summary,
-        example="  armature recover recordings",
+        example="  armature recover .",
     )
     parser.add_argument(
         "paths",
@@ -36,13 +37,14 @@ def add_to(verbs: Verbs, summary: str) -> None:
 
 def _recover(arguments: argparse.Namespace) -> int:
     spools = Spools(_runtime(arguments.runtime))
-    results = [recover(path, spools) for path in find_all(arguments.paths)]
+    with progress_bar("recovering") as advance:
+        results = [recover(path, spools, progress=advance) for path in find_all(arguments.paths)]
     if arguments.json:
         print_json(Conversions(tuple(results)))
     elif results:
         _print_table(results)
     else:
-        say("nothing to recover")
+        print("nothing to recover")
     problems = [result.problem for result in results if result.problem]
     for problem in problems:
         say(f"armature: {problem}")

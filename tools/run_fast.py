@@ -23,7 +23,7 @@ from hw_mocks.faults import FaultKind
 from tools.boards import open_boards
 from tools.loop import exit_code, make_agenda, read_play_file, result_json, with_command_timeout
 from tools.mock_options import make_mock
-from tools.run_progress import run_progress
+from tools.progress import progress_bar
 from tools.version import __version__, commit
 
 
@@ -83,8 +83,8 @@ def run_fast(arguments: argparse.Namespace) -> tuple[dict[str, object], int]:
         loop.cycle.chores[4] = loop.handler.step
         if agenda is not None:
             loop.cycle.chores[5] = agenda.step
-        with run_progress(arguments.duration) as advance:
-            loop.cycle.chores[10] = lambda: advance(opened.now_ns() * 1e-9)
+        with progress_bar("running") as advance:
+            loop.cycle.chores[10] = lambda: advance(opened.now_ns() * 1e-9, arguments.duration)
             runner = Runner(
                 loop.cycle,
                 opened,

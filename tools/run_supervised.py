@@ -11,10 +11,9 @@ import argparse
 import os
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -24,16 +23,14 @@ import msgspec
 from daq.links.address import LinkKind, parse_link
 from daq.recorder.journal import journal_of
 from daq.runtime_directory import RuntimeDirectory, runtime_directory
-from hw_mocks.emulated_spi.shim import shim_environment
 from hw_mocks.faults import FaultKind
-from hw_mocks.realtime import take_precedence
-from hw_mocks.spi_boards import SpiBoards
 from tools.cli import FAILED, INTERRUPTED, OK, USAGE, say
+from tools.emulation import EmulatedBoards, emulated_boards
+from tools.loop_words import loop_words
 from tools.mock_options import make_mock
 from tools.processes import Process
-from tools.run_progress import run_progress
+from tools.progress import progress_bar
 
-_MOCK_TIMEOUT_MS = 100
 _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _START_MAX_S = 30.0
 _FINISH_MAX_S = 600.0
@@ -48,22 +45,14 @@ def run_supervised(arguments: argparse.Namespace) -> tuple[dict[str, object], in
         What to print, and the exit code.
     """
     runtime = runtime_directory(arguments.runtime, is_made=True)
-    is_mock = parse_link(arguments.link).kind is LinkKind.MOCK
     with ExitStack() as stack:
-        environment: Mapping[str, str] = os.environ
-        serve: Callable[[Callable[[], bool]], None] = _wait
-        if is_mock:
+        boards = EmulatedBoards(os.environ, _wait)
+        if parse_link(arguments.link).kind is LinkKind.MOCK:
             mock, script = make_mock(arguments, impossible=[FaultKind.UNPLUG])
-            # A short path: the name of a socket has at most 107 bytes.
-            directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="armature-")))
-            boards = stack.enter_context(closing(SpiBoards(mock, script, directory)))
-            environment = shim_environment(directory, os.environ)
-            serve = boards.run
-        supervision = stack.enter_context(_Supervision(arguments, runtime, environment))
-        if is_mock:
-            take_precedence()
-        with run_progress(arguments.duration) as advance:
-            serve(lambda: supervision.is_over(advance))
+            boards = stack.enter_context(emulated_boards(mock, script))
+        supervision = stack.enter_context(_Supervision(arguments, runtime, boards.environment))
+        with progress_bar("running") as advance:
+            boards.serve(lambda: supervision.is_over(advance))
         return supervision.result()
 
 
@@ -77,12 +66,20 @@ class _Supervision:
         environment: Mapping[str, str],
     ) -> None:
         self._runtime = runtime
+        self._duration_s: float | None = arguments.duration
         self._target: Path | None = arguments.record and arguments.record.absolute()
         self._recorder: Process | None = None
         if self._target is not None:
             words = ["record", "--out", str(self._target.parent), "--file", str(self._target)]
             self._recorder = Process([*words, "--runtime", str(runtime.path)], os.environ)
-        self._loop = Process(_loop_words(arguments, runtime), environment)
+        words = loop_words(
+            arguments,
+            record=None if self._target is None else self._target.stem,
+            on_fault="exit",
+            runtime=runtime.path,
+            is_json=True,
+        )
+        self._loop = Process(words, environment)
         self._started_s = time.monotonic()
         self._looked_s = 0.0
         self._restarts = 0
@@ -101,13 +98,13 @@ class _Supervision:
         for number, handler in self._previous.items():
             signal.signal(number, handler)
 
-    def is_over(self, advance: Callable[[float], None]) -> bool:
+    def is_over(self, advance: Callable[[float, float | None], None]) -> bool:
         """Whether both have ended; looks after them meanwhile."""
         now_s = time.monotonic()
         if now_s < self._looked_s + _LOOK_EVERY_S:
             return False
         self._looked_s = now_s
-        advance(now_s - self._started_s)
+        advance(now_s - self._started_s, self._duration_s)
         if self._loop_exit is None:
             self._loop_exit = self._loop.exit_code
             self._look_after_recorder()
@@ -188,32 +185,6 @@ def _facts(file: Path) -> dict[str, object]:
     with open_recording(file) as recording:
         missing = sum(gap.count for gap in recording.gaps)
         return {"file": str(file), "samples": recording.sample_count, "missing": missing}
-
-
-def _loop_words(arguments: argparse.Namespace, runtime: RuntimeDirectory) -> list[str]:
-    is_mock = parse_link(arguments.link).kind is LinkKind.MOCK
-    timeout_ms = arguments.command_timeout_ms
-    if timeout_ms is None and is_mock:
-        timeout_ms = _MOCK_TIMEOUT_MS
-    link = arguments.link.replace("mock", "spi") if is_mock else arguments.link
-    words = ["loop", "--robot", arguments.robot, "--link", link, "--json", "--on-fault", "exit"]
-    words += ["--runtime", str(runtime.path)]
-    values = {
-        "--profile": arguments.profile,
-        "--duration": arguments.duration,
-        "--command-timeout-ms": timeout_ms,
-        "--play": arguments.play,
-        "--keys": arguments.keys,
-        "--plotjuggler": arguments.plotjuggler,
-        "--record": None if arguments.record is None else arguments.record.stem,
-    }
-    for option, value in values.items():
-        words += [] if value is None else [option, str(value)]
-    for option in ("arm", "enable", "home"):
-        words += [f"--{option}"] if getattr(arguments, option) else []
-    for address in arguments.bind:
-        words += ["--bind", address]
-    return words
 
 
 def _wait(is_over: Callable[[], bool]) -> None:

@@ -48,12 +48,13 @@ from tools.waiting import WAITS, wait_until
 T = TypeVar("T")
 
 _EXAMPLE = """\
+  armature loop --robot laas4 --link mock --duration 25 &
+  sleep 6
   armature send enable --wait
-  armature send home --wait
-  armature send mode position --joint J1 --target 0.3 --duration 2
-  armature send record start first_try
+  armature send mode hold
+  armature send mode velocity --joint joint4 --target 0.2
   armature send disable --wait
-on a real robot: armature send enable --arm --wait"""
+  # on a real robot: armature send enable --arm --wait"""
 _SETTABLE = [name for name, mode in MODE_NAMES.items() if mode not in (Mode.PLAY, Mode.HOME)]
 _MAKERS: dict[str, Callable[[argparse.Namespace], AnyCommand]] = {
     "enable": lambda _: Enable(),

@@ -28,7 +28,8 @@ def add_to(verbs: Verbs, summary: str) -> None:
         "status",
         handler=_status,
         summary=summary,
-        example="  armature status --watch\n  armature status --json",
+        example="  armature loop --robot laas4 --link mock --duration 12 &\n  sleep 6\n"
+        "  armature status",
     )
     parser.add_argument(
         "--watch",

@@ -100,7 +100,7 @@ class Cycle:
         exchanged_ns = now_ns()
         state, is_plain = machine.state, True
         for unit, guard in self._guarded:
-            if not unit.read(exchanged_ns) or guard.is_alert:
+            if not unit.read(began_ns) or guard.is_alert:
                 guard.check()
                 is_plain = False
         if state is State.ACTIVE or state is State.READY:

@@ -37,7 +37,7 @@ from daq.stream.plotjuggler import PlotJugglerStream
 from daq.stream.publisher import Publisher
 from daq.stream.runtime_lock import RuntimeLock
 
-_OLD_SPOOLS_KEPT = 2
+_OLD_SPOOLS_KEPT = 5
 _SESSION_EVERY = 50
 """Batches: once a second."""
 

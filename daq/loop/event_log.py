@@ -33,7 +33,7 @@ class EventLog:
     """
 
     def __init__(self) -> None:
-        command = [sys.executable, "-m", "daq.loop.event_log"]
+        command = [sys.executable, "-P", "-m", "daq.loop.event_log"]
         # A session of its own: Ctrl-C is for the loop, whose last words still have to be written.
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
         assert self._process.stdin is not None  # noqa: S101 - it was asked for

@@ -32,6 +32,9 @@ class Events:
         event = Event(
             seq=self.seq, t_ns=self.t_ns, kind=kind, text=text, severity=severity, source=source
         )
+        # A busy computer skips periods again and again: the last time stands for the others.
+        if self.latest and kind == self.latest[-1].kind == "overrun":
+            self.latest.pop()
         self.latest.append(event)
         if len(self._pending) < PENDING_MAX:
             self._pending.append(event)

@@ -120,11 +120,11 @@ class Unit:
         except TransportError as error:
             self.failure = error
 
-    def read(self, exchanged_ns: int) -> bool:
+    def read(self, began_ns: int) -> bool:
         """Take in the reply.
 
         Args:
-            exchanged_ns: When the transfer ended.
+            began_ns: When the transfer began.
 
         Returns:
             Whether nothing about it needs a closer look: it is usual, the status is what it should
@@ -132,7 +132,7 @@ class Unit:
         """
         board = self.board
         try:
-            raws = None if self.failure is not None else board.take(exchanged_ns)
+            raws = None if self.failure is not None else board.take(began_ns)
         except TransportError as error:
             self.failure, raws = error, None
         if raws is None:
@@ -161,8 +161,9 @@ class Unit:
     def exchange(self, now_ns: Callable[[], int]) -> None:
         """All three at once, for when there is nothing else to do."""
         self.prepare()
+        began_ns = now_ns()
         self.transfer()
-        self.read(now_ns())
+        self.read(began_ns)
 
     def _miss(self) -> None:
         size, outcome = self.frame_size, self.board.outcome

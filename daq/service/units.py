@@ -171,6 +171,8 @@ ExecStart={_command(service, "record", *options)}
 User={USER}
 Group={USER}
 KillSignal=SIGTERM
+# The recorder waits for the conversions that it has begun.
+KillMode=mixed
 # Time to finish a recording. What is cut off is finished at the next start; nothing is lost.
 TimeoutStopSec=90s
 Restart=always

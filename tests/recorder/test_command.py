@@ -62,7 +62,7 @@ def test_recover_makes_recordings_and_says_so(place: Any, journal: Path, armatur
     assert "2000" in out
     assert place.samples().tolist() == list(range(2000))
     assert armature("recover", place.out, "--json")[:2] == (0, '{"journals":[]}\n')
-    assert "nothing to recover" in armature("recover", place.out)[2]
+    assert "nothing to recover" in armature("recover", place.out)[1]
 
 
 def test_recover_on_garbage_keeps_it_and_says_why(place: Any, armature: Any, journal: Path) -> None:

@@ -93,7 +93,7 @@ def test_a_session_at_the_robot(lab: Any) -> None:
         assert second["seq"][0] > first["seq"][-1]
         assert first["seq"][0] % 20 == second["seq"][0] % 20 == 0
         stops = [event.text for event in second.events if event.kind == "state"]
-        assert stops[-2:] == ["active → stopping: disabled", "stopping → idle: disabled"]
+        assert stops[-2:] == ["active → stopping: disabled", "stopping → idle"]
 
 
 def test_a_loop_that_is_started_again(lab: Any) -> None:

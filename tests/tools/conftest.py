@@ -73,6 +73,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": str(PROJECT),
         "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache")),
+        "XDG_RUNTIME_DIR": str(tmp_path_factory.mktemp("run")),
         "COLUMNS": "200",
     }
 

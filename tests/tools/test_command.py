@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -41,7 +42,7 @@ def test_every_verb_is_listed(armature: Armature) -> None:
 
     assert result.exit_code == 0
     for verb in VERBS:
-        assert f"\n    {verb} " in result.out
+        assert re.search(rf"^    {verb}\s", result.out, re.MULTILINE)
 
 
 @pytest.mark.compiler
@@ -145,7 +146,7 @@ def test_a_board_fault_is_exit_code_3(
         script = FaultScript([parse_fault(f"board-error:at={at_s},code=7")])
         (link,) = mock_links(MockRobot(robot), clock, script)
         board = Board("bench", robot_profile(robot), link, now_ns=clock.now_ns)
-        yield OpenBoards([board], clock.now_ns, clock.sleep_until_ns)
+        yield OpenBoards([board], clock.now_ns, clock.sleep_until_ns, clock.now_ns)
 
     monkeypatch.setattr(tools.demo, "open_boards", open_faulty)
 

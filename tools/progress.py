@@ -1,0 +1,40 @@
+"""How far long work is: a bar on a terminal, nothing elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+_STEP_S = 0.25
+
+
+@contextmanager
+def progress_bar(label: str) -> Iterator[Callable[[float, float | None], None]]:
+    """A bar on stderr if that is a terminal.
+
+    Args:
+        label: What is being done.
+
+    Yields:
+        What takes how much is done and, where it is known, how much there is.
+    """
+    if not sys.stderr.isatty():
+        yield lambda _done, _total: None
+        return
+    from rich.console import Console  # noqa: PLC0415 - only terminals need it
+    from rich.progress import Progress  # noqa: PLC0415
+
+    # No thread of its own: whoever calls may have better things to do with the processor.
+    with Progress(console=Console(stderr=True), auto_refresh=False, transient=True) as progress:
+        task = progress.add_task(label, total=None)
+        due_s = 0.0
+
+        def advance(done: float, total: float | None) -> None:
+            nonlocal due_s
+            if (now_s := time.monotonic()) >= due_s:
+                due_s = now_s + _STEP_S
+                progress.update(task, completed=done, total=total, refresh=True)
+
+        yield advance
