@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -148,6 +148,8 @@ class BatchError(DaqError, ValueError):
     """Bytes that are no batch of ours, or of another version."""
 
 
+MessageT = TypeVar("MessageT", Header, Session)
+
 _encoder = msgspec.json.Encoder()
 _header_decoder = msgspec.json.Decoder(Header)
 _session_decoder = msgspec.json.Decoder(Session)
@@ -162,14 +164,7 @@ def decode_header(data: bytes) -> Header:
     Raises:
         BatchError: It is none, or of another schema.
     """
-    if len(data) > HEADER_MAX:
-        raise BatchError(f"batch header of {len(data)} bytes, at most {HEADER_MAX} are allowed")
-    try:
-        header = _header_decoder.decode(data)
-    except msgspec.MsgspecError as error:
-        raise BatchError(f"no batch header: {error}") from error
-    _check_schema(header.schema)
-    return header
+    return _decode(_header_decoder, "batch header", data)
 
 
 def decode_session(data: bytes) -> Session:
@@ -178,22 +173,22 @@ def decode_session(data: bytes) -> Session:
     Raises:
         BatchError: It is none, or of another schema.
     """
+    return _decode(_session_decoder, "session", data)
+
+
+def _decode(decoder: msgspec.json.Decoder[MessageT], what: str, data: bytes) -> MessageT:
     if len(data) > HEADER_MAX:
-        raise BatchError(f"session of {len(data)} bytes, at most {HEADER_MAX} are allowed")
+        raise BatchError(f"{what} of {len(data)} bytes, at most {HEADER_MAX} are allowed")
     try:
-        session = _session_decoder.decode(data)
+        message = decoder.decode(data)
     except msgspec.MsgspecError as error:
-        raise BatchError(f"no session: {error}") from error
-    _check_schema(session.schema)
-    return session
-
-
-def _check_schema(schema: int) -> None:
-    if schema != SCHEMA:
+        raise BatchError(f"no {what}: {error}") from error
+    if message.schema != SCHEMA:
         raise BatchError(
-            f"stream schema {schema}, this version of armature understands {SCHEMA}: "
+            f"stream schema {message.schema}, this version of armature understands {SCHEMA}: "
             "use the same version on both sides"
         )
+    return message
 
 
 # --- records: a batch or a session in memory or on disk -------------------------------------------

@@ -12,6 +12,7 @@ import io
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
@@ -70,6 +71,33 @@ def add_link_option(parser: argparse.ArgumentParser) -> None:
         metavar="ADDRESS",
         help="mock, spi, or serial:///dev/ttyUSB0?baud=2000000; spy+ in front traces it",
     )
+
+
+def add_network_options(parser: argparse.ArgumentParser) -> None:
+    """`--bind ADDRESS`, `--keys DIR` and `--plotjuggler PORT`."""
+    parser.add_argument(
+        "--bind",
+        action="append",
+        default=[],
+        metavar="tcp://HOST:PORT",
+        help="also listen there, with --keys: commands on PORT, samples on PORT + 1",
+    )
+    parser.add_argument("--keys", type=Path, metavar="DIR", help="keys of `armature keys new`")
+    parser.add_argument(
+        "--plotjuggler",
+        nargs="?",
+        type=_port,
+        const=9872,
+        metavar="PORT",
+        help="publish for PlotJuggler on 127.0.0.1 (port 9872 by default), 100 Hz",
+    )
+
+
+def _port(text: str) -> int:
+    port = int(text)
+    if not 1 <= port <= 65535:  # ZeroMQ would take another one without a word
+        raise argparse.ArgumentTypeError(f"{text}, expected 1 to 65535")
+    return port
 
 
 def add_profile_option(parser: argparse.ArgumentParser, *, is_required: bool) -> None:

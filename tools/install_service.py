@@ -30,7 +30,16 @@ from daq.service.units import (
     service_files,
 )
 from firmware_protocol.profiles import PROFILES
-from tools.cli import OK, USAGE, Verbs, add_json_option, add_verb, print_json, say
+from tools.cli import (
+    OK,
+    USAGE,
+    Verbs,
+    add_json_option,
+    add_network_options,
+    add_verb,
+    print_json,
+    say,
+)
 
 _SYSTEMD_IS_RUNNING = Path("/run/systemd/system")
 _BACKUP_SUFFIX = ".old"
@@ -68,22 +77,7 @@ def add_to(verbs: Verbs, summary: str) -> None:
         metavar="DIR",
         help=f"where recordings go (default {RECORDINGS})",
     )
-    parser.add_argument(
-        "--bind",
-        action="append",
-        default=[],
-        metavar="tcp://HOST:PORT",
-        help="let the loop listen there too, with --keys",
-    )
-    parser.add_argument("--keys", type=Path, metavar="DIR", help="keys of `armature keys new`")
-    parser.add_argument(
-        "--plotjuggler",
-        nargs="?",
-        type=int,
-        const=9872,
-        metavar="PORT",
-        help="publish for PlotJuggler on 127.0.0.1 (port 9872 by default)",
-    )
+    add_network_options(parser)
     parser.add_argument(
         "--prefix",
         type=Path,

@@ -30,6 +30,7 @@ from tools.cli import (
     Verbs,
     add_json_option,
     add_link_option,
+    add_network_options,
     add_robot_option,
     add_verb,
     print_json,
@@ -96,29 +97,7 @@ def add_loop_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--play", type=Path, metavar="FILE", help="then follow a trajectory (homes first), and end"
     )
-    parser.add_argument(
-        "--bind",
-        action="append",
-        default=[],
-        metavar="tcp://HOST:PORT",
-        help="also listen there, with --keys: commands on PORT, samples on PORT + 1",
-    )
-    parser.add_argument("--keys", type=Path, metavar="DIR", help="keys of `armature keys new`")
-    parser.add_argument(
-        "--plotjuggler",
-        nargs="?",
-        type=_port,
-        const=9872,
-        metavar="PORT",
-        help="publish for PlotJuggler on 127.0.0.1 (port 9872 by default), 100 Hz",
-    )
-
-
-def _port(text: str) -> int:
-    port = int(text)
-    if not 1 <= port <= 65535:  # ZeroMQ would take another one without a word
-        raise argparse.ArgumentTypeError(f"{text}, expected 1 to 65535")
-    return port
+    add_network_options(parser)
 
 
 def _loop(arguments: argparse.Namespace) -> int:
@@ -160,6 +139,8 @@ def run_loop(arguments: argparse.Namespace, *, record: str | None) -> tuple[Resu
     address = parse_link(arguments.link)
     robot = load_robot(arguments.robot, profiles=PROFILES)
     robot = with_command_timeout(robot, arguments.command_timeout_ms)
+    if not is_emulated(address):
+        _warn_of_timeout(robot)
     is_mock = is_emulated(address)
     is_armed = arguments.arm or is_mock
     others = [address for address in arguments.bind if not address.startswith("tcp://")]
@@ -214,14 +195,19 @@ def with_command_timeout(robot: Robot, timeout_ms: int | None) -> Robot:
         return robot
     if not 1 <= timeout_ms <= 255:
         raise ConfigError("--command-timeout-ms", [f"{timeout_ms}: must lie between 1 and 255"])
-    if timeout_ms > _COMMAND_TIMEOUT_USUAL_MS:
-        say(
-            f"armature: boards stop their motors {timeout_ms} ms after the last command: mocks only"
-        )
     boards = tuple(
         msgspec.structs.replace(port, command_timeout_ms=timeout_ms) for port in robot.boards
     )
     return msgspec.structs.replace(robot, boards=boards)
+
+
+def _warn_of_timeout(robot: Robot) -> None:
+    longest_ms = max(port.command_timeout_ms for port in robot.boards)
+    if longest_ms > _COMMAND_TIMEOUT_USUAL_MS:
+        say(
+            f"armature: warning: boards go on for {longest_ms} ms after the last command; real ones "
+            f"should not for more than {_COMMAND_TIMEOUT_USUAL_MS}"
+        )
 
 
 def check_duration(duration_s: float | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import Any
 
 from rich.markup import escape
@@ -87,11 +88,21 @@ def _gaps(gaps: list[dict[str, int]]) -> Table:
 
 def _events(events: list[dict[str, Any]]) -> Table:
     table = Table("s", "kind", "severity", "source", "event", title="events", title_justify="left")
-    for event in events[:_EVENTS_MAX]:
-        cells = (event["kind"], event["severity"], event["source"], event["text"])
+    shown = [list(group) for _, group in groupby(enumerate(events), _repetition)]
+    for (_, event), *others in shown[:_EVENTS_MAX]:
+        text = event["text"]
+        if others:
+            text += f" (and {len(others)} more until {others[-1][1]['t_s']:.3f} s)"
+        cells = (event["kind"], event["severity"], event["source"], text)
         table.add_row(f"{event['t_s']:.3f}", *map(escape, cells))
-    _add_rest(table, len(events))
+    _add_rest(table, len(shown))
     return table
+
+
+def _repetition(numbered: tuple[int, dict[str, Any]]) -> object:
+    """Overruns in a row are one row of the table; any other event has its own."""
+    number, event = numbered
+    return "overrun" if event["kind"] == "overrun" else number
 
 
 def _add_rest(table: Table, count: int) -> None:

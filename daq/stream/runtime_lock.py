@@ -9,7 +9,6 @@ from __future__ import annotations
 import fcntl
 import os
 from pathlib import Path
-from types import TracebackType
 
 from daq.stream.errors import RuntimeBusyError
 
@@ -54,10 +53,5 @@ class RuntimeLock:
     def __enter__(self) -> RuntimeLock:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.release()
