@@ -205,8 +205,8 @@ def _warn_of_timeout(robot: Robot) -> None:
     longest_ms = max(port.command_timeout_ms for port in robot.boards)
     if longest_ms > _COMMAND_TIMEOUT_USUAL_MS:
         say(
-            f"armature: warning: boards go on for {longest_ms} ms after the last command; real ones "
-            f"should not for more than {_COMMAND_TIMEOUT_USUAL_MS}"
+            f"armature: warning: boards go on for {longest_ms} ms after the last command; real "
+            f"ones should not for more than {_COMMAND_TIMEOUT_USUAL_MS}"
         )
 
 
