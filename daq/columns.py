@@ -21,8 +21,14 @@ from daq.recording.info import RecordingInfo
 from daq.robot import Joint, Robot, parse_robot
 from daq.samples import SampleLayout
 from firmware_protocol.fields import Field, Framing
-from firmware_protocol.profiles import profile_named
+from firmware_protocol.profiles import STATUS_FLAGS, profile_named
 
+_READY_BITS = {
+    output: 1 << flag.bit
+    for output in (1, 2)
+    for flag in STATUS_FLAGS
+    if flag.name == f"M{output}R"
+}
 NO_EXCHANGE = 255
 """Outcome of a cycle in which the board was not talked to."""
 _OUTCOMES = list(Outcome)
@@ -137,6 +143,9 @@ class ColumnDecoder:
         )
         names = [board.name for board in session.boards]
         self._board_of = [names.index(joint.drive.board) for joint in self.robot.joints]
+        self._ready_bits = np.array(
+            [_READY_BITS[joint.drive.output] for joint in self.robot.joints], np.uint16
+        )
         self._measured = self._sources(_MEASURED, [board.reply for board in self._boards])
         self._commanded = self._sources(_COMMANDED, [board.command for board in self._boards])
         self._bus_voltages = {
@@ -180,6 +189,9 @@ class ColumnDecoder:
         self._fill(columns, self._measured, replies, is_valid)
         self._fill(columns, self._commanded, commands, is_sent)
         self._to_joint_angles(columns, samples["motor_offset_rad"])
+        # Before calibration has ended a board reports zero, wherever the motor is.
+        is_ready = (columns["board_status"][:, self._board_of] & self._ready_bits).astype(bool)
+        columns[_POSITION][~is_ready] = math.nan
         if self._bus_voltages:
             voltages = columns[_BUS_VOLTAGE] = _empty(count, len(boards), np.float64, math.nan)
             for number, source in self._bus_voltages.items():

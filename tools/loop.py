@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from tools.child import Child
 from tools.cli import (
     BOARD_FAULT,
     FAILED,
+    INTERRUPTED,
     OK,
     Verbs,
     add_json_option,
@@ -42,6 +44,7 @@ from tools.processes import OUR_COMMAND, end_with_parent
 from tools.version import __version__, commit
 
 _COMMAND_TIMEOUT_USUAL_MS = 20
+_SKIPPED_MAX_ON_MOCKS = 1000
 
 
 def add_to(verbs: Verbs, summary: str) -> None:
@@ -108,7 +111,7 @@ def _loop(arguments: argparse.Namespace) -> int:
     result, problem = run_loop(arguments, record=arguments.record)
     if arguments.json:
         print_json(result_json(result))
-    return exit_code(result, problem)
+    return exit_code(result, problem, has_duration=arguments.duration is not None)
 
 
 def _loop_on_mock(arguments: argparse.Namespace) -> int:
@@ -142,6 +145,8 @@ def run_loop(arguments: argparse.Namespace, *, record: str | None) -> tuple[Resu
     if not is_emulated(address):
         _warn_of_timeout(robot)
     is_mock = is_emulated(address)
+    if is_mock:
+        robot = _patient(robot)
     is_armed = arguments.arm or is_mock
     others = [address for address in arguments.bind if not address.startswith("tcp://")]
     if others:
@@ -201,6 +206,12 @@ def with_command_timeout(robot: Robot, timeout_ms: int | None) -> Robot:
     return msgspec.structs.replace(robot, boards=boards)
 
 
+def _patient(robot: Robot) -> Robot:
+    """The robot for a computer with a mock, which is an ordinary one and now and then busy."""
+    safety = msgspec.structs.replace(robot.safety, skipped_max_per_s=_SKIPPED_MAX_ON_MOCKS)
+    return msgspec.structs.replace(robot, safety=safety)
+
+
 def _warn_of_timeout(robot: Robot) -> None:
     longest_ms = max(port.command_timeout_ms for port in robot.boards)
     if longest_ms > _COMMAND_TIMEOUT_USUAL_MS:
@@ -254,6 +265,7 @@ def result_json(result: Result) -> dict[str, object]:
         "session": status.session,
         "state": status.state,
         "reason": status.reason,
+        "is_virtual": status.is_virtual,
         "elapsed_s": result.elapsed_s,
         "cycles": status.cycles,
         "skipped": status.skipped,
@@ -266,12 +278,19 @@ def result_json(result: Result) -> dict[str, object]:
     }
 
 
-def exit_code(result: Result, problem: str) -> int:
-    """How the command ends; says why when it is no success."""
+def exit_code(result: Result, problem: str, *, has_duration: bool = False) -> int:
+    """How the command ends; says why when it is no success.
+
+    Args:
+        result: How the run went.
+        problem: Why its agenda could not be followed; empty if it could.
+        has_duration: Whether it should have lasted longer when somebody interrupted it.
+    """
     if result.is_fault:
         say(f"armature: stopped: {result.status.reason}")
         return BOARD_FAULT if result.is_fault_of_board else FAILED
     if problem:
         say(f"armature: {problem}")
         return FAILED
-    return OK
+    is_interrupted = result.status.reason == signal.SIGINT.name
+    return INTERRUPTED if has_duration and is_interrupted else OK

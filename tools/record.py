@@ -45,6 +45,9 @@ def add_to(verbs: Verbs, summary: str) -> None:
         "--once", action="store_true", help="end when the first recording is complete"
     )
     parser.add_argument(
+        "--only-new", action="store_true", help="leave what earlier sessions left where it is"
+    )
+    parser.add_argument(
         "--reserve-mb",
         type=float,
         default=RESERVE_BYTES / _MEGABYTE,
@@ -89,15 +92,18 @@ def _record(arguments: argparse.Namespace) -> int:
             rotate_s=arguments.rotate_s,
             is_once=arguments.once,
             reserve_bytes=round(arguments.reserve_mb * _MEGABYTE),
+            adopts=not arguments.only_new,
         )
         recorder.adopt()
-        for journal in unattended(out, spools):
+        for journal in [] if arguments.only_new else unattended(out, spools):
             converter.start(journal)
+        parent = os.getppid()
         record(
             runtime.stream,
             recorder,
             converter,
-            is_over=lambda: bool(ended),
+            # Whoever supervises both was killed: the loop is stopping, and that is worth recording.
+            is_over=lambda: bool(ended) and not (os.getppid() != parent and recorder.is_loop_alive),
             notifier=Notifier.from_environment(os.environ),
             is_once=arguments.once,
         )

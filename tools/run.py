@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ import msgspec
 
 from daq.errors import ConfigError
 from daq.links.address import LinkKind, parse_link
+from daq.recorder.disk import RESERVE_BYTES
+from daq.recorder.journal import journal_of
 from firmware_protocol.profiles import PROFILES
 from tools.cli import (
     Verbs,
@@ -97,10 +100,28 @@ def _check(arguments: argparse.Namespace) -> None:
             problems.append(f"--record {target}: its directory cannot be written")
         if target.exists():
             problems.append(f"--record {target}: is there already and is not overwritten")
+        if journal_of(target).exists():
+            problems.append(
+                f"--record {target}: {journal_of(target).name} is left of a run that was killed; "
+                "`armature recover` makes a recording of it"
+            )
+        elif free_bytes(target) < RESERVE_BYTES:
+            problems.append(
+                f"--record {target}: its disk has {free_bytes(target) >> 20} MB left, recording "
+                f"needs more than {RESERVE_BYTES >> 20}"
+            )
     if arguments.profile is not None and arguments.profile not in PROFILES:
         problems.append(f"--profile {arguments.profile}: unknown")
     if problems:
         raise ConfigError("armature run", problems)
+
+
+def free_bytes(target: Path) -> int:
+    """Room on the disk of a file to be; plenty where that cannot be told."""
+    try:
+        return shutil.disk_usage(target.absolute().parent).free
+    except OSError:
+        return sys.maxsize
 
 
 def _show(summary: dict[str, object]) -> None:
@@ -114,7 +135,8 @@ def _show(summary: dict[str, object]) -> None:
         table.add_row("time", f"{facts['elapsed_s']:.3f} s")
         table.add_row("cycles", f"{facts['cycles']}, {facts['skipped']} periods skipped")
         table.add_row("exchanges", f"{facts['lost']} lost, {facts['corrupt']} corrupt")
-        for key, name in (("wake_us", "woken late by"), ("work_us", "work per cycle")):
+        timings = {"wake_us": "woken late by", "work_us": "work per cycle"}
+        for key, name in timings.items() if not facts["is_virtual"] else ():
             times = " / ".join(f"{facts[key][part]:.1f}" for part in ("p50", "p99", "p999", "max"))
             table.add_row(name, f"{times} µs (p50 / p99 / p99.9 / longest)")
     if "file" in facts:

@@ -7,11 +7,15 @@ byte in its datasets.
 from __future__ import annotations
 
 import argparse
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from daq.batches import encode_session
+from daq.batches import Event, encode_session
 from daq.links.address import LinkAddress, LinkKind
 from daq.loop.daemon import Result
+from daq.loop.event_log import Digest
 from daq.loop.runner import Runner
 from daq.loop.setup import PERIOD_NS, make_loop, make_session
 from daq.recorder.conversion import InlineConverter
@@ -21,6 +25,7 @@ from daq.robot.load import robot_text
 from daq.states import State
 from hw_mocks.faults import FaultKind
 from tools.boards import open_boards
+from tools.cli import say
 from tools.loop import exit_code, make_agenda, read_play_file, result_json, with_command_timeout
 from tools.mock_options import make_mock
 from tools.progress import progress_bar
@@ -74,6 +79,7 @@ def run_fast(arguments: argparse.Namespace) -> tuple[dict[str, object], int]:
             [recorder.handle] if recorder else [],
             now_ns=opened.now_ns,
             utc_ns=opened.utc_ns,
+            listener=_say_events,
             profile=arguments.profile,
         )
         if recorder:
@@ -93,7 +99,8 @@ def run_fast(arguments: argparse.Namespace) -> tuple[dict[str, object], int]:
                 ends_on_fault=True,
                 is_over=lambda: ends_when_done and agenda is not None and agenda.is_over,
             )
-            runner.run()
+            with _ending_by_signal(runner):
+                runner.run()
         if recorder:
             recorder.finish()
     machine = loop.cycle.machine
@@ -105,7 +112,32 @@ def run_fast(arguments: argparse.Namespace) -> tuple[dict[str, object], int]:
         is_fault and machine.is_fault_of_board,
     )
     summary = result_json(result)
+    problem = agenda.problem if agenda else ""
     if target is not None:
-        (made,) = converter.results
+        made = next((made for made in converter.results if made.file), None)
+        if made is None:
+            return summary, exit_code(result, problem or f"{target} could not be recorded")
         summary |= {"file": made.file, "samples": made.samples, "missing": made.missing}
-    return summary, exit_code(result, agenda.problem if agenda else "")
+    return summary, exit_code(result, problem, has_duration=arguments.duration is not None)
+
+
+@contextmanager
+def _ending_by_signal(runner: Runner) -> Iterator[None]:
+    """Ctrl-C ends the run as in real time: with a safe stop and a complete recording."""
+
+    def end(number: int, _frame: object) -> None:
+        runner.end(signal.Signals(number).name)
+
+    previous = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _say_events(events: tuple[Event, ...]) -> None:
+    digest = Digest(has_priorities=False)
+    for event in events:
+        for line in digest.add(event, event.t_ns * 1e-9):
+            say(line)

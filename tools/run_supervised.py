@@ -29,7 +29,6 @@ from tools.emulation import EmulatedBoards, emulated_boards
 from tools.loop_words import loop_words
 from tools.mock_options import make_mock
 from tools.processes import Process
-from tools.progress import progress_bar
 
 _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _START_MAX_S = 30.0
@@ -51,8 +50,7 @@ def run_supervised(arguments: argparse.Namespace) -> tuple[dict[str, object], in
             mock, script = make_mock(arguments, impossible=[FaultKind.UNPLUG])
             boards = stack.enter_context(emulated_boards(mock, script))
         supervision = stack.enter_context(_Supervision(arguments, runtime, boards.environment))
-        with progress_bar("running") as advance:
-            boards.serve(lambda: supervision.is_over(advance))
+        boards.serve(supervision.is_over)
         return supervision.result()
 
 
@@ -66,12 +64,12 @@ class _Supervision:
         environment: Mapping[str, str],
     ) -> None:
         self._runtime = runtime
-        self._duration_s: float | None = arguments.duration
         self._target: Path | None = arguments.record and arguments.record.absolute()
         self._recorder: Process | None = None
         if self._target is not None:
             words = ["record", "--out", str(self._target.parent), "--file", str(self._target)]
-            self._recorder = Process([*words, "--runtime", str(runtime.path)], os.environ)
+            words += ["--only-new", "--runtime", str(runtime.path)]
+            self._recorder = Process(words, os.environ)
         words = loop_words(
             arguments,
             record=None if self._target is None else self._target.stem,
@@ -80,7 +78,6 @@ class _Supervision:
             is_json=True,
         )
         self._loop = Process(words, environment)
-        self._started_s = time.monotonic()
         self._looked_s = 0.0
         self._restarts = 0
         self._previous: dict[int, Any] = {}
@@ -98,13 +95,12 @@ class _Supervision:
         for number, handler in self._previous.items():
             signal.signal(number, handler)
 
-    def is_over(self, advance: Callable[[float, float | None], None]) -> bool:
+    def is_over(self) -> bool:
         """Whether both have ended; looks after them meanwhile."""
         now_s = time.monotonic()
         if now_s < self._looked_s + _LOOK_EVERY_S:
             return False
         self._looked_s = now_s
-        advance(now_s - self._started_s, self._duration_s)
         if self._loop_exit is None:
             self._loop_exit = self._loop.exit_code
             self._look_after_recorder()

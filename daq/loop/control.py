@@ -91,6 +91,8 @@ class Control:
         plans: list[tuple[Track, Motion | None, float]] = []
         for place, number in enumerate(numbers):
             track = self.tracks[number]
+            if mode is Mode.HOLD and track.is_holding:
+                continue  # it stands, or is coming to rest already
             joints, (q, dq, torque) = [self._joints[number]], track.present()
             motion: Motion | None = None
             ff_a = 0.0

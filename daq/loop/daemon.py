@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -248,6 +249,9 @@ class Daemon:
         plotjuggler.send(self._clock.utc_ns() * 1e-9, values)
 
     def _open_sockets(self, options: Options) -> None:
+        # ZeroMQ ends the process when it runs out of files: let there be as many as allowed.
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         # One I/O thread of its own; made before this process takes a core and a priority.
         stack = self._stack
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()

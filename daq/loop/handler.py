@@ -9,8 +9,10 @@ from typing import Any
 from daq.loop.cycle import Cycle
 from daq.loop.homing import HomingRun
 from daq.loop.recorder_watch import RecorderWatch
+from daq.loop.track import Track
 from daq.loop.upload import Upload
 from daq.motion.errors import MotionError
+from daq.motion.homing import HINT_MAX
 from daq.robot.description import Gains, Robot
 from daq.states import MODE_NAMES, Mode, State
 from daq.stream import messages as m
@@ -18,6 +20,8 @@ from daq.stream.errors import RefusedError
 
 _SETTABLE = (Mode.OFF, Mode.HOLD, Mode.POSITION, Mode.VELOCITY, Mode.CURRENT, Mode.TORQUE)
 _TARGETLESS = (Mode.OFF, Mode.HOLD)
+_AT_REST = 0.1
+"""Of the speed limit: slower than this a joint may be homed from."""
 
 
 class Handler:
@@ -104,6 +108,9 @@ class Handler:
             if unit.replies is None or unit.missed:
                 text = f"board {unit.port.name} on {unit.board.link.name} does not answer"
                 raise RefusedError("not-now", f"{text}: see `armature doctor`")
+            if unit.is_enabled:
+                text = f"board {unit.port.name} has not switched off yet: try again"
+                raise RefusedError("not-now", text)
             if unit.fault is not None:
                 text = f"board {unit.port.name} reports {unit.fault.meaning}. {unit.fault.remedy}"
                 raise RefusedError("not-now", text)
@@ -113,7 +120,9 @@ class Handler:
 
     def _disable(self, _command: m.Disable, _payload: bytes) -> object:
         self._require("disable", State.CALIBRATING, State.READY, State.ACTIVE)
-        if self._machine.state is State.ACTIVE:
+        if self._is_disabling:
+            pass  # to begin anew each time would keep the robot moving
+        elif self._machine.state is State.ACTIVE:
             self._control.come_to_rest()
             self._is_disabling = True
         else:
@@ -137,14 +146,15 @@ class Handler:
             names = ", ".join(mode.name.lower() for mode in _SETTABLE)
             raise RefusedError("unknown", f"no mode {command.mode!r}; there are {names}")
         numbers = self._joints(command.joints)
+        if bool(command.target) is (mode in _TARGETLESS):
+            wanted = "takes no target" if mode in _TARGETLESS else "needs a target for each joint"
+            raise RefusedError("malformed", f"mode {command.mode} {wanted}")
         target = self._per_joint("target", command.target, numbers)
-        if bool(target) is (mode in _TARGETLESS):
-            wanted = "no target" if mode in _TARGETLESS else f"{len(numbers)} targets, one a joint"
-            raise RefusedError("malformed", f"mode {command.mode} takes {wanted}")
         self._require(f"mode {command.mode}", State.READY, State.ACTIVE)
         is_of_all = len(numbers) == len(self._robot.joints)
         if self._is_led and not (mode in _TARGETLESS and is_of_all):
-            raise RefusedError("not-now", f"{self._leader} is going on: end it with `play-stop`")
+            text = f"{self._leader} is going on; `mode hold` of all joints ends it"
+            raise RefusedError("not-now", text)
         for number, value in zip(numbers, target, strict=False):
             self._check_target(mode, number, value)
         if mode is Mode.POSITION:
@@ -195,16 +205,15 @@ class Handler:
         everyone = range(len(self._robot.joints))
         posture = self._per_joint("posture_rad", command.posture_rad, everyone)
         self._require("home", State.READY, State.ACTIVE)
-        if self._is_led or not self._control.is_at_rest:
-            raise RefusedError("not-now", "joints are moving: bring them to rest with `mode hold`")
+        if self._is_led:
+            raise RefusedError("not-now", f"{self._leader} is going on")
         tracks = self._control.tracks
-        hints = posture or [joint.home_posture_rad for joint in self._robot.joints]
-        for joint, hint in zip(self._robot.joints, hints, strict=True):
-            low, high = joint.limits.position_min_rad, joint.limits.position_max_rad
-            if not low <= hint <= high:
-                limit = low if hint < low else high
-                text = f"joint {joint.name}: posture {hint:.4g} rad, limit {limit:.4g} rad"
-                raise RefusedError("out-of-limit", text)
+        if not self._control.is_at_rest or any(map(_is_turning, tracks)):
+            raise RefusedError("not-now", "joints are moving: bring them to rest with `mode hold`")
+        hints = [
+            self._check_hint(track, hint)
+            for track, hint in zip(tracks, posture or map(_posture, tracks), strict=True)
+        ]
         run = HomingRun(
             self._cycle.units,
             [track.axis for track in tracks],
@@ -215,6 +224,22 @@ class Handler:
         self._control.home(run)
         self._machine.activate(True)
         return {"state": "homing", "posture_rad": list(hints)}
+
+    def _check_hint(self, track: Track, hint_rad: float) -> float:
+        axis, joint = track.axis, track.axis.joint
+        low, high = joint.limits.position_min_rad, joint.limits.position_max_rad
+        if not low <= hint_rad <= high:
+            limit = low if hint_rad < low else high
+            text = f"joint {joint.name}: posture {hint_rad:.4g} rad, limit {limit:.4g} rad"
+            raise RefusedError("out-of-limit", text)
+        allowed_rad = HINT_MAX * math.tau / joint.drive.gear_reduction
+        if axis.is_homed and abs(hint_rad - axis.position_rad) > allowed_rad:
+            text = (
+                f"joint {joint.name}: posture {hint_rad:.4g} rad, but it is homed and stands at "
+                f"{axis.position_rad:.4g} rad; disable and enable it if that is wrong"
+            )
+            raise RefusedError("out-of-limit", text)
+        return hint_rad
 
     def _play_begin(self, command: m.PlayBegin, _payload: bytes) -> object:
         if self._control.is_playing:
@@ -270,7 +295,7 @@ class Handler:
 
     def _record_mark(self, command: m.RecordMark, _payload: bytes) -> object:
         self._cycle.events.add("mark", command.text)
-        return {"seq": self._cycle.events.seq}
+        return {"seq": self._cycle.events.seq, "is_recorded": self._output.is_recording}
 
     def _report(self, command: m.Report, _payload: bytes) -> object:
         self._recorder.take(command.report)
@@ -328,3 +353,13 @@ def _check(joint: str, what: str, value: float, limit: float, unit: str) -> None
     if abs(value) > limit:
         text = f"joint {joint}: {what} {value:.4g} {unit}, limit {limit:.4g} {unit}"
         raise RefusedError("out-of-limit", text)
+
+
+def _posture(track: Track) -> float:
+    """About where a joint is, without a word from anybody."""
+    axis = track.axis
+    return axis.position_rad if axis.is_homed else axis.joint.home_posture_rad
+
+
+def _is_turning(track: Track) -> bool:
+    return abs(track.axis.velocity_rad_s) > _AT_REST * track.axis.speed_max_rad_s

@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from daq.loop.axis import Axis
 from daq.loop.unit import Unit
 from daq.motion.errors import HomingError
-from daq.motion.homing import IndexSearch, locate_zero
+from daq.motion.homing import SPEED_RAD_S, IndexSearch, locate_zero
+
+_SPEED_SHARE = 0.5
+"""Of the joint's speed limit, where that is lower than the usual speed."""
 
 
 class HomingRun:
@@ -89,6 +92,11 @@ def _search(axis: Axis, start_rad: float, hint_rad: float, period_s: float) -> I
     if axis.joint.is_on_bench:
         return None
     start_motor_rad = start_rad * axis.motor_per_joint
+    slow_rad_s = _SPEED_SHARE * axis.speed_max_rad_s * abs(axis.motor_per_joint)
     return IndexSearch(
-        axis.joint, start_motor_rad=start_motor_rad, hint_rad=hint_rad, period_s=period_s
+        axis.joint,
+        start_motor_rad=start_motor_rad,
+        hint_rad=hint_rad,
+        period_s=period_s,
+        speed_rad_s=min(SPEED_RAD_S, slow_rad_s),
     )

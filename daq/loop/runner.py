@@ -119,6 +119,8 @@ class Runner:
         if machine.is_powered:
             machine.stop(self._ending)
             return False
+        if machine.state is State.IDLE:
+            machine.reason = self._ending
         self._farewell -= 1
         return self._farewell < 0
 

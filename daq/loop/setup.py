@@ -14,6 +14,7 @@ from daq.errors import ConfigError
 from daq.loop.control import Control
 from daq.loop.cycle import Cycle
 from daq.loop.events import Events
+from daq.loop.following import FollowingGuard
 from daq.loop.handler import Handler
 from daq.loop.machine import Machine
 from daq.loop.monitor import DeadlineBudget, make_guards
@@ -63,12 +64,12 @@ def make_session(
         commit: Of this software, empty when unknown.
         start_t_ns: Monotonic clock.
         start_utc_ns: Unix time.
-        is_virtual: Whether time is virtual; names and host are then fixed, so that runs compare.
+        is_virtual: Whether time is virtual.
     """
     started = time.strftime("%Y%m%dT%H%M%S", time.gmtime(start_utc_ns // 1_000_000_000))
     return Session(
         schema=SCHEMA,
-        session="virtual" if is_virtual else f"{started}-{secrets.token_hex(2)}",
+        session=f"{'virtual' if is_virtual else started}-{secrets.token_hex(4)}",
         fingerprint="+".join(fingerprint(board.profile) for board in boards),
         robot_text=robot_text,
         robot_source=robot_source,
@@ -84,7 +85,7 @@ def make_session(
         period_ns=PERIOD_NS,
         start_utc_ns=start_utc_ns,
         start_t_ns=start_t_ns,
-        host="virtual" if is_virtual else socket.gethostname(),
+        host=socket.gethostname(),
         armature_version=version,
         commit=commit,
         is_virtual=is_virtual,
@@ -149,6 +150,7 @@ def make_loop(
         budget=DeadlineBudget(robot.safety.skipped_max_per_s, machine, events, period_ns=PERIOD_NS),
         now_ns=now_ns,
     )
+    cycle.chores[13] = FollowingGuard(cycle.control, machine, events, robot.safety).check
     recorder = RecorderWatch(events, now_ns=now_ns)
     status = StatusMaker(robot, session, cycle, recorder, now_ns=now_ns, dropped=dropped)
     handler = Handler(robot, cycle, recorder, status, period_s=period_s, is_armed=is_armed)

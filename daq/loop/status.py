@@ -92,7 +92,7 @@ def _joint(track: Track, unit: Unit) -> JointStatus:
         name=axis.joint.name,
         mode=track.mode.name.lower(),
         is_homed=axis.is_homed,
-        position_rad=axis.position_rad if is_known else None,
+        position_rad=axis.position_rad if is_known and unit.knows_position(axis) else None,
         velocity_rad_s=axis.velocity_rad_s if is_known else None,
         torque_nm=axis.nm_per_a * axis.iq_a if is_known else None,
         iq_a=axis.iq_a if is_known else None,

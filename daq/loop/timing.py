@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from array import array
+from typing import Any
+
+import numpy as np
+
 from daq.stream.messages import Quantiles
 
 _BUCKETS = 4096
@@ -18,7 +24,7 @@ class Histogram:
     __slots__ = ("_counts", "count", "longest_ns")
 
     def __init__(self) -> None:
-        self._counts = [0] * (_BUCKETS + 1)
+        self._counts = array("Q", bytes(8 * (_BUCKETS + 1)))
         self.longest_ns = 0
         self.count = 0
 
@@ -32,16 +38,14 @@ class Histogram:
 
     def quantiles(self) -> Quantiles:
         """p50, p99, p99.9 and the longest, in µs."""
-        p50, p99, p999 = (self._quantile_us(share) for share in (0.5, 0.99, 0.999))
+        reached = np.frombuffer(self._counts, np.uint64).cumsum()
+        p50, p99, p999 = (self._quantile_us(reached, share) for share in (0.5, 0.99, 0.999))
         return Quantiles(p50=p50, p99=p99, p999=p999, max=self.longest_ns * 1e-3)
 
-    def _quantile_us(self, share: float) -> float:
+    def _quantile_us(self, reached: np.ndarray[Any, Any], share: float) -> float:
         """The upper edge of the bucket in which the share is reached; never beyond the longest."""
-        wanted, seen = share * self.count, 0
-        for bucket, count in enumerate(self._counts):
-            seen += count
-            if seen >= wanted and count:
-                if bucket == _BUCKETS:
-                    break
-                return min((bucket + 1) * 1.024, self.longest_ns * 1e-3)
-        return self.longest_ns * 1e-3
+        bucket = int(reached.searchsorted(max(1, math.ceil(share * self.count))))
+        edge_us = (bucket + 1) * 1.024
+        return (
+            self.longest_ns * 1e-3 if bucket >= _BUCKETS else min(edge_us, self.longest_ns * 1e-3)
+        )

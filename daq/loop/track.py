@@ -50,13 +50,18 @@ class Track:
     @property
     def is_at_rest(self) -> bool:
         """Whether its reference stands still."""
-        return self._motion is None and not (self._is_led and self.reference[1])
+        return self._motion is None and not (self.is_led and self.reference[1])
 
     @property
-    def _is_led(self) -> bool:
+    def is_led(self) -> bool:
         """Whether its reference matters: with all gains at zero it does not."""
         law = self._law
         return bool(law.kp_a_per_rad or law.kd_a_s_per_rad or law.ki_a_per_rad_s)
+
+    @property
+    def is_holding(self) -> bool:
+        """Whether it is held where it is, or is coming to rest for that."""
+        return self.mode is Mode.HOLD and self.is_led
 
     # --- what is asked of it ----------------------------------------------------------------------
 
@@ -75,7 +80,7 @@ class Track:
 
     def present(self) -> tuple[float, float, float]:
         """Where a new motion must begin: at the reference, or where the joint is without one."""
-        if self._is_led:
+        if self.is_led:
             return self.reference
         return self.axis.position_rad, self.axis.velocity_rad_s, self.reference[2]
 
@@ -88,6 +93,10 @@ class Track:
         """New gains for everything but velocity control."""
         self._gains.update({mode: gains for mode in _FOLLOWING if mode is not Mode.VELOCITY})
         if self.mode in _FOLLOWING and self.mode is not Mode.VELOCITY:
+            if not self.is_led:
+                # Without gains the joint went its own way: lead it from where it is now.
+                self._motion = None
+                self.lead(self.axis.position_rad, 0.0, 0.0)
             ff_a = self._goal.iq_ff_a
             self._slew(gains.kp_a_per_rad, gains.kd_a_s_per_rad, gains.ki_a_per_rad_s, ff_a)
 

@@ -72,6 +72,10 @@ class Unit:
             if joint is not None
         )
         outputs = [axis.joint.drive.output for axis in self.axes]
+        for output in {1, 2}.difference(outputs):
+            place = self.command_codec.place_of("isat_a", output)
+            if place is not None:
+                self.command[place] = 1  # 0 would mean the board's own limit
         self._mode_when_enabled = MODE["ES"] | sum(MODE[f"EM{output}"] for output in outputs)
         when_ready = STATUS["SE"] | sum(
             STATUS[f"M{output}E"] | STATUS[f"M{output}R"] for output in outputs
@@ -188,6 +192,11 @@ class Unit:
         return 0 if self.replies is None else self.replies[0]
 
     @property
+    def is_enabled(self) -> bool:
+        """Whether the board says that its system is enabled."""
+        return bool(self.status & STATUS["SE"])
+
+    @property
     def voltage(self) -> Field | None:
         """The field of the bus voltage, where the board has one."""
         return self.reply_field("bus_voltage_v")
@@ -206,6 +215,10 @@ class Unit:
     def fault(self) -> Fault | None:
         """What the board reports as wrong."""
         return self.board.profile.fault_of(self.status)
+
+    def knows_position(self, axis: Axis) -> bool:
+        """Whether a joint's motor is calibrated; its position reads zero otherwise."""
+        return bool(self.status & STATUS[f"M{axis.joint.drive.output}R"])
 
     def index_bits(self, axis: Axis) -> tuple[bool, bool]:
         """Whether a joint's encoder index was found, and the bit that toggles when it passes."""

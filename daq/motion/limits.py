@@ -18,6 +18,8 @@ from daq.robot.description import Joint, Robot
 
 Rows = NDArray[np.float64]
 
+TORQUE_REVERSAL_S = 0.05
+"""A feed-forward torque may go from one extreme to the other in this time, no faster."""
 STEP_TOLERANCE = 0.05
 """How far the step between two rows may be from their mean speed, relative to the highest speed."""
 
@@ -47,10 +49,11 @@ class RowChecker:
         self._high = np.array([*(limit.position_max_rad for limit in limits), *speeds, *torques])
         self._low = -self._high
         self._low[: len(limits)] = [limit.position_min_rad for limit in limits]
-        # Of q less what the mean speed explains, then of dq: between two rows.
+        # Of q less what the mean speed explains, of dq, of torque: between two rows.
         self._step_max = np.array(
             [STEP_TOLERANCE * period_s * speed for speed in speeds]
             + [HARD_STOP * period_s * acceleration_max_rad_s2(joint) for joint in robot.joints]
+            + [2.0 * period_s / TORQUE_REVERSAL_S * torque for torque in torques]
         )
 
     def check(
@@ -80,10 +83,10 @@ class RowChecker:
         steps = rows
         if previous_row is not None:
             steps = np.concatenate((np.array([previous_row[:columns]]), rows))
-        changes = steps[1:, : 2 * joints] - steps[:-1, : 2 * joints]
+        changes = steps[1:] - steps[:-1]
         speeds = steps[:, joints : 2 * joints]
         changes[:, :joints] -= (0.5 * self._period_s) * (speeds[1:] + speeds[:-1])
-        is_smooth = np.abs(changes) <= self._step_max
+        is_smooth = np.abs(changes) <= self._step_max[:columns]
         if is_inside.all() and is_smooth.all():
             return
         skipped = 0 if previous_row is not None else 1
@@ -116,7 +119,10 @@ class RowChecker:
     def _jump(self, change: float, column: int, row: int) -> MotionLimitError:
         kind, number = divmod(column, len(self._joints))
         name, limit = self._joints[number].name, float(self._step_max[column])
-        if kind:
+        if kind == 2:
+            message = f"its torque jumps by {change:.4g} N·m {self._at(row)}"
+            message += f", limit {limit:.4g} N·m per row"
+        elif kind:
             message = f"its speed jumps by {change:.4g} rad/s {self._at(row)}"
             message += f", limit {limit:.4g} rad/s per row"
         else:

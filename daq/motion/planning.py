@@ -224,7 +224,18 @@ def plan_playback(
         period_s=period_s,
         start_torque=last[2 * count :],
     )
-    stay = Standstill(stop.row(stop.cycles or 0)[:count])
+    at_rest = stop.row(stop.cycles or 0)[:count]
+    for joint, end_q in zip(joints, at_rest, strict=True):
+        low, high = joint.limits.position_min_rad, joint.limits.position_max_rad
+        if not low <= end_q <= high:
+            limit = low if end_q < low else high
+            raise MotionLimitError(
+                joint.name,
+                f"the last row is too fast: it would stop at {end_q:.4g} rad, limit {limit:.4g}",
+                value=end_q,
+                limit=limit,
+            )
+    stay = Standstill(at_rest)
     return Sequence(approach, playback, stop, stay)
 
 

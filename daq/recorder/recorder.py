@@ -20,6 +20,7 @@ from daq.batches import BatchError, Header, Session, decode_header, decode_sessi
 from daq.recorder.converters import Converter
 from daq.recorder.disk import RESERVE_BYTES, Disk, explain
 from daq.recorder.files import RecordingFiles
+from daq.recorder.session_samples import sample_size
 from daq.recorder.spools import Spools
 from daq.spool import SpoolReader
 from daq.stream.messages import RecorderReport
@@ -57,6 +58,7 @@ class Recorder:
         reserve_bytes: Stop writing when the disk has no more room than that.
         sync_after_s: The latest that a batch is made safe; None for at the end only.
         silence_s: Without a spool, a loop that was silent for so long is gone; None for never.
+        adopts: Whether to record what earlier sessions left in their spools.
         now_s: Monotonic clock.
 
     Attributes:
@@ -76,8 +78,10 @@ class Recorder:
         reserve_bytes: int = RESERVE_BYTES,
         sync_after_s: float | None = SYNC_AFTER_S,
         silence_s: float | None = 2.0,
+        adopts: bool = True,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._adopts = adopts
         self._disk = Disk(directory, reserve_bytes=reserve_bytes)
         self._spools = spools
         self._converter = converter
@@ -89,6 +93,7 @@ class Recorder:
             self._disk, spools, converter, file_name=file_name, rotate_s=rotate_s, is_once=is_once
         )
         self._session: Session | None = None
+        self._sample_size: int | None = None
         self._spool: SpoolReader | None = None
         self._over: set[str] = set()
         self._next_seq = 0
@@ -118,7 +123,7 @@ class Recorder:
         except BatchError as error:
             self._complain(error)
             return
-        if not self._follow_session(header.session):
+        if not self._follow_session(header.session) or not self._is_whole(header, payload):
             return
         self._heard_s = self._now_s()
         if header.recording is not None:
@@ -155,12 +160,19 @@ class Recorder:
 
     def adopt(self) -> None:
         """Record what the spools of dead sessions hold, and remove them."""
+        if not self._adopts:
+            return
         for name in self._spools.dead():
             if self._session is not None:
                 return  # the disk is full: its turn comes again
             if name not in self._over and self._begin_session(name, None, b""):
                 self.files.is_adopting = True
                 self._end_session()
+
+    @property
+    def is_loop_alive(self) -> bool:
+        """Whether the loop that it follows is at work."""
+        return self._spool is not None and self._spool.is_live()
 
     def status(self) -> RecorderReport:
         """How it is doing."""
@@ -198,6 +210,7 @@ class Recorder:
         if session is None or session.session != name:
             return False
         self._spool, self._session = spool, session
+        self._sample_size = sample_size(session)
         self.files.is_adopting = False
         self._heard_s = self._now_s()
         self._seen_end = {}
@@ -255,9 +268,23 @@ class Recorder:
                 continue
             if header.seq >= until_seq:
                 break
+            if not self._is_whole(header, record.payload):
+                continue
             if not self._take(header, record.header, record.payload):
                 return False
         return True
+
+    def _is_whole(self, header: Header, payload: bytes) -> bool:
+        """Whether a batch holds as many samples as it says."""
+        size, rest = divmod(len(payload), header.count)
+        # A session that is not understood here can still be kept, for whoever does.
+        if size and not rest and self._sample_size in (size, None):
+            return True
+        expected = f"{self._sample_size or 'as many'} bytes each"
+        self._complain(
+            BatchError(f"{len(payload)} bytes for {header.count} samples, expected {expected}")
+        )
+        return False
 
     def _take(self, header: Header, header_data: bytes, payload: bytes) -> bool:
         """Record a batch if it is new; False if that cannot be."""

@@ -133,7 +133,8 @@ COLUMNS: Mapping[str, Dataset] = {
         _joints(
             "joint_position_rad",
             "rad",
-            "Measured joint angle, unwrapped; from zero on once the joint is homed.",
+            "Measured joint angle, unwrapped, the joint's own once it is homed; NaN while the "
+            "board is not calibrated and does not know it.",
             dtype="<f8",
         ),
         _joints("joint_velocity_rad_s", "rad/s", "Measured joint velocity."),

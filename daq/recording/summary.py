@@ -75,8 +75,8 @@ def summary(recording: Recording) -> dict[str, Any]:
 
 def _joints(recording: Recording) -> list[dict[str, Any]]:
     extremes = {
-        "position_min_rad": _fold(recording, "joint_position_rad", np.fmin),
-        "position_max_rad": _fold(recording, "joint_position_rad", np.fmax),
+        "position_min_rad": _range(recording, np.fmin),
+        "position_max_rad": _range(recording, np.fmax),
         "speed_max_rad_s": _fold(recording, "joint_velocity_rad_s", np.fmax, np.abs),
         "iq_max_a": _fold(recording, "iq_a", np.fmax, np.abs),
     }
@@ -89,6 +89,18 @@ def _joints(recording: Recording) -> list[dict[str, Any]]:
         {"name": name, **{key: _number(values[number]) for key, values in extremes.items()}}
         for number, name in enumerate(recording.joint_names)
     ]
+
+
+def _range(recording: Recording, fold: np.ufunc) -> Array:
+    """An extreme of each joint's own angles; of all where it was never homed."""
+    own = np.full(len(recording.joint_names), np.nan)
+    for block in recording.blocks():
+        position = recording["joint_position_rad"][block]
+        position[recording["joint_is_homed"][block] == 0] = np.nan
+        own = fold(own, fold.reduce(position, axis=0))
+    anywhere = _fold(recording, "joint_position_rad", fold)
+    result: Array = np.where(np.isnan(own), anywhere, own)
+    return result
 
 
 def _fold(

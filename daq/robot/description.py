@@ -232,7 +232,7 @@ class Timing(Description, frozen=True, kw_only=True):
 class Safety(Description, frozen=True, kw_only=True):
     """When the loop stops the motors by itself: after so many cycles in a row beyond a limit."""
 
-    ramp_s: Annotated[float, Meta(gt=0, le=2)] = 0.05
+    ramp_s: Annotated[float, Meta(gt=0, le=0.5)] = 0.05
     """Time in which the safe stop takes the currents to zero."""
     position_cycles: Cycles = 1
     velocity_cycles: Cycles = 3
@@ -243,6 +243,8 @@ class Safety(Description, frozen=True, kw_only=True):
     """Replies that are corrupt, cut short or missing."""
     stale_cycles: Cycles = 20
     """Replies that do not confirm our commands: an echoed index or a clock that stands still."""
+    following_error_max_rad: Positive = 0.5
+    """How far a joint may be from where it is led."""
     skipped_max_per_s: Annotated[int, Meta(ge=1, le=1000)] = 200
     """Deadline budget: periods that may be skipped within a second."""
 

@@ -113,7 +113,7 @@ class Rig:
             )
             for port, chosen, link in zip(self.robot.boards, self.profiles, self.links, strict=True)
         ]
-        self.session = make_session(
+        made = make_session(
             robot_text(name),
             name,
             self.boards,
@@ -123,6 +123,8 @@ class Rig:
             start_utc_ns=0,
             is_virtual=True,
         )
+        # One name for all, so that two rigs can be compared.
+        self.session = msgspec.structs.replace(made, session="virtual")
         self._decoded: list[list[Any]] = [[] for _ in self.links]
         self.batches: list[tuple[Header, bytes]] = []
         self.events: list[Event] = []

@@ -172,15 +172,16 @@ def test_what_never_went_back_to_normal_strikes_again(name: str) -> None:
     rig.links[limit.board].tamper = limit.tamper(rig.profiles[limit.board])
     rig.until(lambda: rig.state is State.FAULT)
     rig.send(m.Reset())
+    rig.step(3)
     rig.send(m.Enable())
     rig.until(lambda: rig.state is State.READY)
     assert rig.until(lambda: rig.state is State.STOPPING, cycles=30) <= limit.replies
 
 
 def test_a_position_means_nothing_before_homing() -> None:
-    rig = Rig("laas4", posture_rad=POSTURE_RAD).enable().hold(50)
+    rig = Rig("laas4", posture_rad=POSTURE_RAD).enable()
     strike(rig, LIMITS["position above"], 20)
-    assert rig.state is State.ACTIVE
+    assert rig.state is State.READY
 
 
 def test_a_board_clock_that_stands_still() -> None:

@@ -306,7 +306,7 @@ WRONG: dict[str, tuple[m.AnyCommand, str, str]] = {
     "unknown joint": (m.SetMode(mode="hold", joints=("nose",)), "unknown", "no joint nose"),
     "joint twice": (m.SetMode(mode="hold", joints=("joint1",) * 2), "malformed", "twice"),
     "target for hold": (m.SetMode(mode="hold", target=(1.0,)), "malformed", "no target"),
-    "no target": (m.SetMode(mode="current"), "malformed", "1 targets"),
+    "no target": (m.SetMode(mode="current"), "malformed", "needs a target"),
     "too many": (m.SetMode(mode="current", target=(1.0, 2.0)), "malformed", "2 values for 1"),
     "NaN": (m.SetMode(mode="current", target=(math.nan,)), "malformed", "finite"),
     "infinity": (m.SetMode(mode="position", target=(math.inf,)), "malformed", "finite"),
