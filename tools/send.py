@@ -6,6 +6,7 @@ What can move a motor needs `--arm`, except on a mock.
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import sys
 from collections.abc import Callable
@@ -47,6 +48,8 @@ from tools.waiting import WAITS, wait_until
 
 T = TypeVar("T")
 
+_PATIENCE_S = 10.0
+"""How long `--wait` waits for a loop that is being started."""
 _EXAMPLE = """\
   armature loop --robot laas4 --link mock --duration 25 &
   sleep 6
@@ -166,7 +169,10 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _numbers(text: str) -> tuple[float, ...]:
-    return tuple(float(word) for word in text.split(","))
+    values = tuple(float(word) for word in text.split(","))
+    if not all(map(math.isfinite, values)):
+        raise argparse.ArgumentTypeError(f"{text}, expected finite numbers")
+    return values
 
 
 def _flat(groups: list[tuple[T, ...]]) -> tuple[T, ...]:
@@ -185,7 +191,7 @@ def _status(arguments: argparse.Namespace) -> int:
 
 
 def _send(arguments: argparse.Namespace) -> int:
-    with open_client(arguments) as client:
+    with open_client(arguments, _PATIENCE_S if arguments.wait else 0.0) as client:
         try:
             duration_s = 0.0
             if arguments.action in _MOVING:

@@ -55,3 +55,18 @@ class RuntimeLock:
 
     def __exit__(self, *_error: object) -> None:
         self.release()
+
+
+def is_loop_running(directory: Path) -> bool:
+    """Whether a loop holds a runtime directory, as far as this user may see it."""
+    try:
+        file = os.open(directory / "lock", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(file)
+    return False

@@ -37,7 +37,9 @@ def test_the_example_for_real_boards_runs_on_mock_boards() -> None:
 
 
 def test_the_example_for_recordings_runs(tmp_path: Path) -> None:
-    code, *_ = python_blocks(PROJECT / "README.md")
+    trajectory, code, *_ = python_blocks(PROJECT / "README.md")
+    subprocess.run([sys.executable, "-W", "error", "-c", trajectory], check=True, cwd=tmp_path)
+    assert (tmp_path / "swing.h5").exists()
     words = ["run", "--robot", "laas4", "--link", "mock", "--fast", "--duration", "1"]
     subprocess.run([ARMATURE, *words, "--record", "run.h5"], check=True, cwd=tmp_path, timeout=100)
     command = [sys.executable, "-W", "error", "-c", code]
@@ -47,7 +49,7 @@ def test_the_example_for_recordings_runs(tmp_path: Path) -> None:
 
 @pytest.mark.compiler
 def test_the_live_script_runs(tmp_path: Path) -> None:
-    _, code, _ = python_blocks(PROJECT / "README.md")
+    *_, code, _ = python_blocks(PROJECT / "README.md")
     environment = {**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)}
     words = ["loop", "--robot", "bench1", "--link", "mock", "--duration", "30"]
     with subprocess.Popen([ARMATURE, *words], env=environment) as loop:

@@ -44,6 +44,7 @@ from daq.stream.messages import (
     Status,
 )
 from daq.stream.publisher import Publisher
+from daq.stream.runtime_lock import RuntimeLock
 from firmware_protocol.fingerprint import fingerprint
 from firmware_protocol.profiles import PROFILES
 from tools.main import main
@@ -260,9 +261,12 @@ def serve() -> Iterator[Callable[..., Server]]:
 
 
 @pytest.fixture
-def server(serve: Callable[..., Server], runtime: RuntimeDirectory, loop: FakeLoop) -> Server:
+def server(
+    serve: Callable[..., Server], runtime: RuntimeDirectory, loop: FakeLoop
+) -> Iterator[Server]:
     """A loop in the runtime directory."""
-    return serve(robot_endpoints(runtime), loop)
+    with RuntimeLock(runtime.path):
+        yield serve(robot_endpoints(runtime), loop)
 
 
 @pytest.fixture

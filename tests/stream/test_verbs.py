@@ -339,7 +339,7 @@ def test_loop_that_was_killed(armature: Any, tmp_path: Path) -> None:
     result = armature("status", "--runtime", tmp_path)
 
     assert result.exit_code == FAILED
-    assert "is the loop running?" in result.err
+    assert f"no loop is running in {tmp_path}" in result.err
 
 
 # --- keys and TCP ---------------------------------------------------------------------------------
@@ -371,7 +371,7 @@ def test_keys_by_hand_then_over_tcp(
     ("options", "problem"),
     [
         (["--connect", "tcp://127.0.0.1:5555"], "TCP needs keys"),
-        (["--connect", "localhost"], "no such directory"),
+        (["--connect", "localhost"], "expected tcp://HOST:PORT"),
         (["--keys", "x"], "--keys"),
         (["--connect", "tcp://127.0.0.1:1", "--runtime", "x"], "cannot be combined"),
     ],
