@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import struct
 import zlib
-from typing import NamedTuple, TypeVar
+from typing import Annotated, NamedTuple, TypeVar
 
 import msgspec
+from msgspec import Meta
 
 from daq.errors import DaqError
 
@@ -23,6 +24,14 @@ SESSION_TOPIC = b"session"
 SAMPLES_PER_BATCH = 20
 HEADER_MAX = 1 << 20
 PAYLOAD_MAX = 1 << 24
+
+# Bounds on what others say: it becomes file names, attributes and 64-bit columns of recordings.
+Count = Annotated[int, Meta(ge=0, le=1 << 62)]
+Time = Annotated[int, Meta(ge=-(1 << 62), le=1 << 62)]
+_NO_NUL = r"^[^\0]*\Z"
+Word = Annotated[str, Meta(max_length=200, pattern=_NO_NUL)]
+Text = Annotated[str, Meta(max_length=2000, pattern=_NO_NUL)]
+SessionName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")]
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -37,12 +46,12 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         source: The joint, board or client concerned; empty when it is the whole robot.
     """
 
-    seq: int
-    t_ns: int
-    kind: str
-    text: str
-    severity: str = "info"
-    source: str = ""
+    seq: Count
+    t_ns: Time
+    kind: Word
+    text: Annotated[str, Meta(max_length=2000)]
+    severity: Word = "info"
+    source: Word = ""
 
 
 class RecordingRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -54,9 +63,9 @@ class RecordingRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         first_seq: The first sample that belongs to it.
     """
 
-    number: int
-    name: str
-    first_seq: int
+    number: Count
+    name: Annotated[str, Meta(max_length=255, pattern=_NO_NUL)]
+    first_seq: Count
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -74,13 +83,13 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         events: What happened since the last batch.
     """
 
-    schema: int
-    session: str
-    fingerprint: str
-    seq: int
-    count: int
-    t_ns: int
-    utc_ns: int
+    schema: Count
+    session: SessionName
+    fingerprint: Text
+    seq: Count
+    count: Annotated[int, Meta(ge=1, le=1000)]
+    t_ns: Time
+    utc_ns: Time
     recording: RecordingRequest | None = None
     events: tuple[Event, ...] = ()
 
@@ -95,10 +104,10 @@ class BoardInfo(msgspec.Struct, frozen=True, kw_only=True):
         device: For messages.
     """
 
-    name: str
-    profile: str
-    framing: str
-    device: str
+    name: Word
+    profile: Word
+    framing: Word
+    device: Text
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,20 +130,20 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
         link: The link's address, as on the command line.
     """
 
-    schema: int
-    session: str
-    fingerprint: str
-    robot_text: str
-    robot_source: str
-    boards: tuple[BoardInfo, ...]
-    period_ns: int
-    start_utc_ns: int
-    start_t_ns: int
-    host: str
-    armature_version: str
-    commit: str
+    schema: Count
+    session: SessionName
+    fingerprint: Text
+    robot_text: Annotated[str, Meta(pattern=_NO_NUL)]
+    robot_source: Text
+    boards: Annotated[tuple[BoardInfo, ...], Meta(min_length=1, max_length=64)]
+    period_ns: Annotated[int, Meta(ge=1, le=1 << 62)]
+    start_utc_ns: Time
+    start_t_ns: Time
+    host: Text
+    armature_version: Word
+    commit: Word
     is_virtual: bool
-    link: str
+    link: Text
 
 
 class Batch(NamedTuple):
@@ -181,7 +190,7 @@ def _decode(decoder: msgspec.json.Decoder[MessageT], what: str, data: bytes) -> 
         raise BatchError(f"{what} of {len(data)} bytes, at most {HEADER_MAX} are allowed")
     try:
         message = decoder.decode(data)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise BatchError(f"no {what}: {error}") from error
     if message.schema != SCHEMA:
         raise BatchError(
@@ -193,9 +202,10 @@ def _decode(decoder: msgspec.json.Decoder[MessageT], what: str, data: bytes) -> 
 
 # --- records: a batch or a session in memory or on disk -------------------------------------------
 
-_RECORD = struct.Struct("<4sBxxxIII")
+_PREFIX = struct.Struct("<4sBxxxII")
+_CHECKSUM = struct.Struct("<I")
 _MAGIC = b"ARMJ"
-RECORD_OVERHEAD = _RECORD.size
+RECORD_OVERHEAD = _PREFIX.size + _CHECKSUM.size
 KIND_SESSION, KIND_BATCH = 0, 1
 
 
@@ -216,25 +226,27 @@ class Record(NamedTuple):
 
 
 def frame_record(kind: int, header: bytes, payload: bytes = b"") -> bytes:
-    """The bytes of a record: magic, kind, both lengths, CRC-32 of the rest, header, payload."""
-    checksum = zlib.crc32(payload, zlib.crc32(header, kind))
-    return b"".join(
-        (_RECORD.pack(_MAGIC, kind, len(header), len(payload), checksum), header, payload)
-    )
+    """The bytes of a record: magic, kind, both lengths, CRC-32 of all else, header, payload."""
+    prefix = _PREFIX.pack(_MAGIC, kind, len(header), len(payload))
+    checksum = zlib.crc32(payload, zlib.crc32(header, zlib.crc32(prefix)))
+    return b"".join((prefix, _CHECKSUM.pack(checksum), header, payload))
 
 
 def read_record(data: bytes | memoryview, start: int = 0) -> Record | None:
     """The record at a place, None when there is no whole and sound one."""
-    if start + _RECORD.size > len(data):
+    begin = start + RECORD_OVERHEAD
+    if begin > len(data):
         return None
-    magic, kind, header_size, payload_size, checksum = _RECORD.unpack_from(data, start)
+    magic, kind, header_size, payload_size = _PREFIX.unpack_from(data, start)
     if magic != _MAGIC or header_size > HEADER_MAX or payload_size > PAYLOAD_MAX:
         return None
-    middle = start + _RECORD.size + header_size
+    middle = begin + header_size
     end = middle + payload_size
     if end > len(data):
         return None
-    header, payload = bytes(data[start + _RECORD.size : middle]), bytes(data[middle:end])
-    if zlib.crc32(payload, zlib.crc32(header, kind)) != checksum:
+    header, payload = bytes(data[begin:middle]), bytes(data[middle:end])
+    (checksum,) = _CHECKSUM.unpack_from(data, begin - _CHECKSUM.size)
+    prefix_checksum = zlib.crc32(data[start : start + _PREFIX.size])
+    if zlib.crc32(payload, zlib.crc32(header, prefix_checksum)) != checksum:
         return None
     return Record(kind, header, payload, end)

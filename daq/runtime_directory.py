@@ -64,7 +64,8 @@ def runtime_directory(path: Path | None = None, *, is_made: bool = False) -> Run
         is_made: Whether to make it if it is not there.
 
     Raises:
-        ConfigError: It is not there, others may enter it, or its name is too long for a socket.
+        ConfigError: It is not there, others may enter it, it is to be made and is another user's,
+            or its name is too long for a socket.
     """
     path = (path or default_runtime_path()).absolute()
     longest = len(os.fsencode(path / "commands"))
@@ -83,6 +84,12 @@ def runtime_directory(path: Path | None = None, *, is_made: bool = False) -> Run
     mode = stat.S_IMODE(status.st_mode)
     if not stat.S_ISDIR(status.st_mode):
         raise ConfigError(f"--runtime {path}", ["is no directory"])
+    if is_made and status.st_uid not in (os.geteuid(), 0):
+        problem = (
+            f"belongs to user {status.st_uid}, not to user {os.geteuid()}: remove it, or choose "
+            "another with --runtime"
+        )
+        raise ConfigError(f"--runtime {path}", [problem])
     if mode & 0o027:
         problem = f"mode {mode:o} lets others command the robot: chmod {MODE:o} {path}"
         raise ConfigError(f"--runtime {path}", [problem])

@@ -45,7 +45,11 @@ def add_to(verbs: Verbs, summary: str) -> None:
         "--once", action="store_true", help="end when the first recording is complete"
     )
     parser.add_argument(
-        "--only-new", action="store_true", help="leave what earlier sessions left where it is"
+        "--since-ns",
+        type=int,
+        default=0,
+        metavar="NS",
+        help="leave alone what loops started before this Unix time have left behind",
     )
     parser.add_argument(
         "--reserve-mb",
@@ -92,11 +96,12 @@ def _record(arguments: argparse.Namespace) -> int:
             rotate_s=arguments.rotate_s,
             is_once=arguments.once,
             reserve_bytes=round(arguments.reserve_mb * _MEGABYTE),
-            adopts=not arguments.only_new,
+            since_utc_ns=arguments.since_ns,
         )
         recorder.adopt()
-        for journal in [] if arguments.only_new else unattended(out, spools):
-            converter.start(journal)
+        for journal in unattended(out, spools):
+            if not arguments.since_ns or journal.stat().st_mtime_ns >= arguments.since_ns:
+                converter.start(journal)
         parent = os.getppid()
         record(
             runtime.stream,

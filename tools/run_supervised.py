@@ -68,7 +68,8 @@ class _Supervision:
         self._recorder: Process | None = None
         if self._target is not None:
             words = ["record", "--out", str(self._target.parent), "--file", str(self._target)]
-            words += ["--only-new", "--runtime", str(runtime.path)]
+            # What earlier runs left is none of this one's business.
+            words += ["--since-ns", str(time.time_ns()), "--runtime", str(runtime.path)]
             self._recorder = Process(words, os.environ)
         words = loop_words(
             arguments,

@@ -8,6 +8,8 @@ from daq.batches import Event
 
 PENDING_MAX = 200
 REMEMBERED = 20
+_TEXT_MAX, _SOURCE_MAX = 2000, 200
+"""What a batch's header may carry (`daq.batches`)."""
 
 
 class Events:
@@ -30,7 +32,12 @@ class Events:
     def add(self, kind: str, text: str, *, severity: str = "info", source: str = "") -> None:
         """Something happened now."""
         event = Event(
-            seq=self.seq, t_ns=self.t_ns, kind=kind, text=text, severity=severity, source=source
+            seq=self.seq,
+            t_ns=self.t_ns,
+            kind=kind,
+            text=text[:_TEXT_MAX],
+            severity=severity,
+            source=source[:_SOURCE_MAX],
         )
         # A busy computer skips periods again and again: the last time stands for the others.
         if self.latest and kind == self.latest[-1].kind == "overrun":

@@ -108,15 +108,20 @@ def read_table(path: Path, joints: tuple[str, ...]) -> Table:
         raise
     except (OSError, zipfile.BadZipFile, EOFError) as error:
         raise TrajectoryFileError(path, f"it cannot be read: {error}") from error
-    except (ValueError, LookupError, RuntimeError, TypeError, MemoryError) as error:
+    except (ValueError, LookupError, RuntimeError, TypeError, MemoryError, csv.Error) as error:
         # What the libraries raise for damaged contents.
         raise TrajectoryFileError(path, f"it is damaged: {error}") from error
 
 
 def _read_hdf5(path: Path, joints: tuple[str, ...]) -> Table:
-    import h5py  # noqa: PLC0415 - only who reads or writes files needs it
+    # Only who reads or writes files needs it.
+    import h5py  # noqa: PLC0415
+
+    from daq.recording.checks import stored_elsewhere  # noqa: PLC0415
 
     with h5py.File(path, "r") as file:
+        if (name := stored_elsewhere(file)) is not None:
+            raise TrajectoryFileError(path, f"{name} is stored elsewhere: copy it into this file")
         named = file.attrs.get("joints")
         if named is not None and tuple(map(str, np.atleast_1d(named))) != joints:
             found = ", ".join(map(str, np.atleast_1d(named)))

@@ -2,7 +2,8 @@
 
 Records of `daq.batches` follow one another: the session, the `Part` that it is, batches, and an
 `End` if it came to one. Each has a checksum, so a torn end is recognised, and so is damage in the
-middle, behind which reading goes on at the next sound record. Nothing here writes.
+middle, behind which reading goes on at the next sound record. The session is there twice: without
+it nothing else makes sense. Nothing here writes.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import msgspec
 
@@ -21,7 +22,6 @@ from daq.batches import (
     PAYLOAD_MAX,
     RECORD_OVERHEAD,
     BatchError,
-    Header,
     Record,
     decode_header,
     frame_record,
@@ -137,7 +137,7 @@ class Contents(NamedTuple):
         samples: How many.
         next_seq: The one behind the last.
         end_of_records: Where the last sound record ends.
-        skipped: Bytes in the middle that are damaged.
+        skipped: Bytes in the middle that are damaged, or not understood.
         torn: Bytes at the end that are no whole record.
     """
 
@@ -170,51 +170,33 @@ def read_contents(file: int, path: Path) -> Contents:
     """Reads all of a journal from its beginning, without keeping it.
 
     Raises:
-        JournalError: It holds records that are not ours.
+        JournalError: It holds records, but no samples that are understood.
         OSError: It cannot be read.
     """
     os.lseek(file, 0, os.SEEK_SET)
     scan = Scan(lambda size: os.read(file, size))
     session_data, part, end = b"", None, None
-    samples = next_seq = 0
+    samples = next_seq = strange = 0
+    problem: Exception | None = None
     for record in scan:
-        if record.kind == KIND_BATCH:
-            header = header_in(record, path)
-            samples += header.count
-            next_seq = header.seq + header.count
-        elif record.kind == KIND_SESSION:
-            session_data = record.header
-        elif record.kind == KIND_PART:
-            part = decode(record.header, Part, path)
-        elif record.kind == KIND_END:
-            end = decode(record.header, End, path)
+        try:
+            if record.kind == KIND_BATCH:
+                header = decode_header(record.header)
+                samples += header.count
+                next_seq = header.seq + header.count
+            elif record.kind == KIND_SESSION:
+                session_data = record.header
+            elif record.kind == KIND_PART:
+                part = msgspec.json.decode(record.header, type=Part)
+            elif record.kind == KIND_END:
+                end = msgspec.json.decode(record.header, type=End)
+        except (BatchError, msgspec.MsgspecError) as error:
+            problem = problem or error
+            strange += RECORD_OVERHEAD + len(record.header) + len(record.payload)
+    if problem is not None and not samples:
+        # Not damaged here and there, but of another version.
+        raise JournalError(path, f"nothing in it is understood: {problem}") from problem
     if part is not None:
         next_seq = max(next_seq, part.first_seq)
-    return Contents(session_data, part, end, samples, next_seq, scan.end, scan.skipped, scan.torn)
-
-
-def header_in(record: Record, path: Path) -> Header:
-    """The header of a batch in a journal.
-
-    Raises:
-        JournalError: It is of another version.
-    """
-    try:
-        return decode_header(record.header)
-    except BatchError as error:
-        raise JournalError(path, str(error)) from error
-
-
-RecordT = TypeVar("RecordT", Part, End)
-
-
-def decode(data: bytes, kind: type[RecordT], path: Path) -> RecordT:
-    """A `Part` or an `End` from its bytes.
-
-    Raises:
-        JournalError: It is none.
-    """
-    try:
-        return msgspec.json.decode(data, type=kind)
-    except msgspec.MsgspecError as error:
-        raise JournalError(path, f"is of another version: no {kind.__name__} ({error})") from error
+    skipped = scan.skipped + strange
+    return Contents(session_data, part, end, samples, next_seq, scan.end, skipped, scan.torn)

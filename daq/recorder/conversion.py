@@ -12,10 +12,18 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from daq.batches import KIND_BATCH, BatchError, Header, Session, decode_session
+from daq.batches import (
+    KIND_BATCH,
+    BatchError,
+    Event,
+    Header,
+    Session,
+    decode_header,
+    decode_session,
+)
 from daq.columns import ColumnDecoder
 from daq.errors import DaqError
-from daq.recorder.contents import Contents, JournalError, Scan, header_in, read_contents
+from daq.recorder.contents import Contents, JournalError, Scan, read_contents
 from daq.recorder.converters import Conversion, log_result
 from daq.recorder.disk import Disk
 from daq.recorder.journal import is_journal, lock, target_of
@@ -24,6 +32,8 @@ from firmware_protocol.errors import ProtocolError
 
 BLOCK_SAMPLES = 10_000
 _CLOCK_PAIR_EVERY_NS = 1_000_000_000
+_TORN_HEAD_MAX = 1 << 14
+"""A recorder that was interrupted at once leaves less than that."""
 _logger = logging.getLogger(__name__)
 
 
@@ -102,17 +112,19 @@ def _convert(
         journal=str(journal), damaged_bytes=contents.skipped, torn_bytes=contents.torn
     )
     if not contents.samples and not contents.missing:
-        if not is_journal(file):
+        # Never dropped for being hard to read: only what a crash at its very beginning leaves is.
+        is_understood = contents.end_of_records or contents.torn <= _TORN_HEAD_MAX
+        if not is_journal(file) or not is_understood:
             raise JournalError(journal, "is no journal of ours: nothing in it was understood")
         return replace(result, note="held no samples")
     session = _session(contents.session_data or session_data, journal)
-    decoder = ColumnDecoder(session)
+    decoder = _decoder(session, journal)
     if not _is_done(target, session, contents):
         target = Disk(target.parent).unused(target.name, but=journal)
         name = (contents.part.name if contents.part else "") or target.stem
         writer = RecordingWriter(target, decoder.recording_info(name))
         try:
-            passed_on = _Passage(file, journal, decoder).write_to(writer, contents, progress)
+            passed_on = _Passage(file, decoder).write_to(writer, contents, progress)
         except BaseException:
             writer.abandon()
             raise
@@ -133,9 +145,8 @@ def _convert(
 class _Passage:
     """Passes what is in a journal on to a recording, in little memory."""
 
-    def __init__(self, file: int, journal: Path, decoder: ColumnDecoder) -> None:
+    def __init__(self, file: int, decoder: ColumnDecoder) -> None:
         self._file = file
-        self._journal = journal
         self._decoder = decoder
         self._clock_pairs: list[tuple[int, int]] = []
         self._last_pair = (0, 0)
@@ -183,7 +194,7 @@ class _Passage:
         count = 0
         for header, payload in self._batches():
             if header.events:
-                writer.add_events(header.events)
+                writer.add_events(map(_storable, header.events))
             self._last_pair = header.t_ns, header.utc_ns
             pairs = self._clock_pairs
             if not pairs or header.t_ns - pairs[-1][0] >= _CLOCK_PAIR_EVERY_NS:
@@ -204,7 +215,10 @@ class _Passage:
         for record in Scan(lambda count: os.read(self._file, count)):
             if record.kind != KIND_BATCH:
                 continue
-            header = header_in(record, self._journal)
+            try:
+                header = decode_header(record.header)
+            except BatchError:
+                continue
             if header.session != session or len(record.payload) != header.count * size:
                 continue
             repeated = max(next_seq - header.seq, 0)
@@ -237,3 +251,15 @@ def _session(data: bytes, journal: Path) -> Session:
         return decode_session(data)
     except BatchError as error:
         raise JournalError(journal, str(error)) from error
+
+
+def _decoder(session: Session, journal: Path) -> ColumnDecoder:
+    try:
+        return ColumnDecoder(session)
+    except (DaqError, ProtocolError, ValueError, LookupError) as error:
+        raise JournalError(journal, f"its session is not understood: {error}") from error
+
+
+def _storable(event: Event) -> Event:
+    """HDF5 ends a text at its first NUL."""
+    return replace(event, text=event.text.replace("\0", "\N{REPLACEMENT CHARACTER}"))

@@ -115,7 +115,11 @@ class ProcessConverter:
             self._collect(*self._running)
             self._running = None
         now_s = self._now_s()
-        self._queue.extend(path for path, (at_s, _) in self._again.items() if now_s >= at_s)
+        self._queue.extend(
+            path
+            for path, (at_s, _) in self._again.items()
+            if now_s >= at_s and path not in self._queue
+        )
         if self._queue:
             self._run(self._queue.popleft())
 
@@ -134,9 +138,14 @@ class ProcessConverter:
 
     def _run(self, journal: Path) -> None:
         # Away from our terminal: Ctrl-C is for us, and we wait for what has begun.
-        process = subprocess.Popen(
-            [*self._command, str(journal)], stdout=subprocess.PIPE, start_new_session=True
-        )
+        try:
+            process = subprocess.Popen(
+                [*self._command, str(journal)], stdout=subprocess.PIPE, start_new_session=True
+            )
+        except OSError as error:
+            problem = f"{journal}: the conversion cannot be started: {error.strerror}"
+            self._note(journal, Conversion(journal=str(journal), problem=problem))
+            return
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, process.pid, _NICENESS)
         self._running = journal, process
@@ -148,8 +157,12 @@ class ProcessConverter:
         except (msgspec.MsgspecError, ValueError):
             problem = f"the conversion ended with exit code {process.returncode}"
             result = Conversion(journal=str(journal), problem=problem)
+        self._note(journal, result)
+
+    def _note(self, journal: Path, result: Conversion) -> None:
+        """Keep what came of a journal, and try again later if it is still there."""
         _, delay_s = self._again.pop(journal, (0.0, _RETRY_FIRST_S))
-        if result.problem and journal.exists():
+        if result.problem and not _is_gone(journal):
             if result not in self.results:
                 _logger.error("%s; it is tried again, and the journal stays", result.problem)
             self._again[journal] = self._now_s() + delay_s, min(2 * delay_s, _RETRY_MAX_S)
@@ -157,6 +170,16 @@ class ProcessConverter:
             log_result(_logger, result)
         self.results = [old for old in self.results if old.journal != result.journal or old.file]
         self.results.append(result)
+
+
+def _is_gone(journal: Path) -> bool:
+    try:
+        journal.stat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False  # a bad disk may come back
+    return False
 
 
 def log_result(logger: logging.Logger, result: Conversion) -> None:

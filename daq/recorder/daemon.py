@@ -29,9 +29,16 @@ def only_recorder(runtime: RuntimeDirectory) -> Iterator[None]:
     """Make sure that no other recorder is at work on a robot.
 
     Raises:
-        ConfigError: There is one.
+        ConfigError: There is one, or its lock cannot be had.
     """
-    file = os.open(runtime.path / "recorder.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+    path = runtime.path / "recorder.lock"
+    try:
+        # Where others may write, a link would have us overwrite what it points to.
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        file = os.open(path, flags, 0o640)
+    except OSError as error:
+        problem = f"{path.name} cannot be opened: {error.strerror}"
+        raise ConfigError(f"--runtime {runtime.path}", [problem]) from error
     try:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

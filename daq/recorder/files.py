@@ -140,23 +140,21 @@ class RecordingFiles:
         Raises:
             OSError: That cannot be written; the recording stays open.
         """
-        if self.journal is None:
-            return
         self.bring_back()
-        self.journal.finish(End(next_seq=next_seq))
+        journal = self.journal
+        if journal is None:
+            return
+        journal.finish(End(next_seq=next_seq))
         _logger.info(
-            "%s: %d samples, %d missing",
-            self.targets[-1],
-            self.journal.written.samples,
-            self.missing,
+            "%s: %d samples, %d missing", self.targets[-1], journal.written.samples, self.missing
         )
         # Noted first: once it is converted, no journal tells it.
         self._recorded_until = next_seq
         self._spools.mark_recorded(self._session, next_seq)
-        self._hand_over(self.journal)
         self.journal = None
         self.finished += not self.is_adopting
         self._written_before = self._missing_before = 0
+        self._hand_over(journal)
 
     def leave(self) -> None:
         """Done with the session; nothing is open any more."""

@@ -21,6 +21,8 @@ from daq.batches import (
     KIND_SESSION,
     BatchError,
     Header,
+    Record,
+    decode_header,
     decode_session,
     frame_record,
 )
@@ -161,6 +163,9 @@ class Journal:
             OSError: It cannot be written; nothing of it stays in the file.
         """
         record = frame_record(KIND_BATCH, header_data, payload)
+        if not self.written.samples:
+            # A second time, and not beside the first: damage to one leaves the other.
+            record += frame_record(KIND_SESSION, self.session_data)
         self._append(record)
         _, samples, _ = self.written
         self.written = Progress(
@@ -260,7 +265,10 @@ class Journal:
 
     def close(self) -> None:
         """Let go of it, and of its lock."""
-        os.close(self._file)
+        # Its number may soon be another file's.
+        file, self._file = self._file, -1
+        if file >= 0:
+            os.close(file)
 
 
 def lock(file: int, path: Path) -> None:
@@ -340,10 +348,16 @@ def session_of(path: Path) -> str:
         OSError: It cannot be read.
     """
     with path.open("rb") as file:
-        first = next(iter(Scan(file.read)), None)
-    if first is None or first.kind != KIND_SESSION:
-        return ""
+        # Usually the first record tells it, and no more is read.
+        return next(filter(None, map(_session_in, Scan(file.read))), "")
+
+
+def _session_in(record: Record) -> str:
     try:
-        return decode_session(first.header).session
+        if record.kind == KIND_SESSION:
+            return decode_session(record.header).session
+        if record.kind == KIND_BATCH:
+            return decode_header(record.header).session
     except BatchError:
-        return ""
+        pass
+    return ""

@@ -58,7 +58,7 @@ class Recorder:
         reserve_bytes: Stop writing when the disk has no more room than that.
         sync_after_s: The latest that a batch is made safe; None for at the end only.
         silence_s: Without a spool, a loop that was silent for so long is gone; None for never.
-        adopts: Whether to record what earlier sessions left in their spools.
+        since_utc_ns: Leave alone what sessions that began before this left in their spools.
         now_s: Monotonic clock.
 
     Attributes:
@@ -78,10 +78,10 @@ class Recorder:
         reserve_bytes: int = RESERVE_BYTES,
         sync_after_s: float | None = SYNC_AFTER_S,
         silence_s: float | None = 2.0,
-        adopts: bool = True,
+        since_utc_ns: int = 0,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._adopts = adopts
+        self._since_utc_ns = since_utc_ns
         self._disk = Disk(directory, reserve_bytes=reserve_bytes)
         self._spools = spools
         self._converter = converter
@@ -160,14 +160,21 @@ class Recorder:
 
     def adopt(self) -> None:
         """Record what the spools of dead sessions hold, and remove them."""
-        if not self._adopts:
-            return
         for name in self._spools.dead():
             if self._session is not None:
                 return  # the disk is full: its turn comes again
-            if name not in self._over and self._begin_session(name, None, b""):
+            if name in self._over or not self._is_of_our_time(name):
+                continue
+            if self._begin_session(name, None, b""):
                 self.files.is_adopting = True
                 self._end_session()
+
+    def _is_of_our_time(self, name: str) -> bool:
+        spool = self._spools.open(name)
+        if spool is None:
+            return False
+        with spool:
+            return spool.session.start_utc_ns >= self._since_utc_ns
 
     @property
     def is_loop_alive(self) -> bool:

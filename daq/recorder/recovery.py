@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from daq.batches import BatchError, decode_header
 from daq.errors import ConfigError, DaqError
-from daq.recorder.contents import End, JournalBusyError
+from daq.recorder.contents import End, JournalBusyError, JournalError
 from daq.recorder.conversion import convert_journal
 from daq.recorder.converters import Conversion
 from daq.recorder.journal import SUFFIX, Journal, session_of
@@ -92,7 +92,13 @@ def _complete(path: Path, spools: Spools, session: str) -> tuple[int, bool]:
     if spool is None:
         return 0, False
     with spool:
-        journal = Journal.open(path)
+        try:
+            journal = Journal.open(path)
+        except JournalBusyError:
+            raise
+        except JournalError:
+            # It does not say what it is of; what is in it can be converted all the same.
+            return 0, False
         try:
             if journal.end is not None:
                 return 0, False

@@ -10,7 +10,7 @@ import contextlib
 import logging
 from pathlib import Path
 
-from daq.batches import BatchError, decode_header
+from daq.batches import BatchError, Record, decode_header
 from daq.recorder.disk import is_file_name
 from daq.recorder.journal import SUFFIX, session_of
 from daq.runtime_directory import RuntimeDirectory
@@ -97,8 +97,7 @@ class Spools:
             return
         with spool:
             until = self.recorded_until(session)
-            headers = (decode_header(record.header) for record in spool.read_from(until))
-            is_wanted = any(h.recording and h.seq + h.count > until for h in headers)
+            is_wanted = any(_is_wanted(record, until) for record in spool.read_from(until))
             if is_wanted or spool.is_live():
                 return
         self.remove(session)
@@ -107,6 +106,14 @@ class Spools:
         if self._runtime is None or not is_file_name(session):
             return None
         return self._runtime.path / f"{_PREFIX}{session}{_MARK_SUFFIX}"
+
+
+def _is_wanted(record: Record, until: int) -> bool:
+    try:
+        header = decode_header(record.header)
+    except BatchError:
+        return False
+    return header.recording is not None and header.seq + header.count > until
 
 
 def unattended(directory: Path, spools: Spools) -> list[Path]:

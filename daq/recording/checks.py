@@ -51,6 +51,34 @@ def check_version(path: Path, file: h5py.File) -> None:
     )
 
 
+def check_storage(path: Path, file: h5py.File) -> None:
+    """Checks that what is read from the file is in the file.
+
+    Raises:
+        RecordingFormatError: Something is in another file, or a link.
+    """
+    name = stored_elsewhere(file)
+    for group in _GROUPS:
+        if name is None and isinstance(file.get(group), h5py.Group):
+            name = stored_elsewhere(file[group])
+    if name is not None:
+        raise RecordingFormatError(path, f"{name} is stored elsewhere: no recording has that")
+
+
+def stored_elsewhere(group: h5py.Group) -> str | None:
+    """Name of something in a group that is a link, or has its values in another file.
+
+    Whoever reads that reads any file that this user may. Nothing is read to find out.
+    """
+    for name in group:
+        if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+            return str(name)
+        item = group[name]
+        if isinstance(item, h5py.Dataset) and (item.is_virtual or item.external):
+            return str(name)
+    return None
+
+
 def check_content(path: Path, file: h5py.File) -> None:
     """Checks that the recording was finished and that everything is there.
 

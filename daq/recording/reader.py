@@ -17,7 +17,7 @@ import h5py
 import numpy as np
 
 from daq.errors import ConfigError
-from daq.recording.checks import check_content, check_version, plain
+from daq.recording.checks import check_content, check_storage, check_version, plain
 from daq.recording.errors import RecordingError, RecordingFormatError, reading
 from daq.recording.layout import ROBOT, SAMPLES, TABLES
 from daq.recording.quantiles import DurationHistogram
@@ -281,6 +281,7 @@ def open_recording(path: str | os.PathLike[str]) -> Recording:
     try:
         with reading(path):
             check_version(path, file)
+            check_storage(path, file)
             check_content(path, file)
             return Recording(path, file)
     except BaseException:

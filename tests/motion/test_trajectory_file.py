@@ -387,3 +387,27 @@ def test_a_damaged_file_is_refused_or_still_sound(
     except TrajectoryFileError:
         return
     assert np.isfinite(trajectory.rows).all()
+
+
+@pytest.mark.parametrize("kind", ["link", "soft", "external", "virtual"])
+def test_values_that_are_stored_elsewhere_are_refused(tmp_path: Path, kind: str) -> None:
+    path = write_hdf5(tmp_path, motion())
+    with h5py.File(path, "r+") as file:
+        del file["t_s"]
+        if kind == "link":
+            file["t_s"] = h5py.ExternalLink("other.h5", "/t_s")
+        elif kind == "soft":
+            file["t_s"] = h5py.SoftLink("/q_rad")
+        elif kind == "external":
+            file.create_dataset("t_s", (100,), "f8", external=[("/etc/passwd", 0, 800)])
+        else:
+            layout = h5py.VirtualLayout((100,), "f8")
+            layout[:] = h5py.VirtualSource("other.h5", "t_s", (100,))
+            file.create_virtual_dataset("t_s", layout)
+    assert "t_s is stored elsewhere" in refusal(path)
+
+
+def test_a_cell_without_end_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "quote.csv"
+    path.write_text('"' + "a" * 200_000)
+    assert "damaged" in refusal(path)

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from daq.batches import KIND_SESSION, decode_session, encode_session, frame_record
+from daq.recorder.contents import read_contents
 from daq.recorder.conversion import convert_journal
 from daq.recorder.journal import Journal
 from daq.recorder.recovery import recover
@@ -70,7 +74,9 @@ def test_recover_on_garbage_keeps_it_and_says_why(place: Any, armature: Any, jou
     (place.out / "text.h5.journal").write_text("no journal\n" * 1000)
     (place.out / "zeros.h5.journal").write_bytes(bytes(100_000))
     (place.out / "empty.h5.journal").touch()
-    (place.out / "headless.h5.journal").write_bytes(whole[5000:])
+    (place.out / "headless.h5.journal").write_bytes(
+        whole[whole.rindex(b"ARMJ", 0, len(whole) // 2) :]
+    )
     exit_code, out, err = armature("recover", place.out, "--json")
     assert exit_code == 1
     results = {Path(r["journal"]).name.split(".")[0]: r for r in json.loads(out)["journals"]}
@@ -165,3 +171,33 @@ def test_wrong_options_are_usage_errors(
     exit_code, _, err = armature("record", *words, "--runtime", place.runtime.path)
     assert exit_code == 2
     assert text in err
+
+
+@pytest.mark.parametrize("place_of_damage", [25, 1000, "part"])
+@pytest.mark.parametrize("has_spool", [False, True])
+def test_a_damaged_head_costs_no_sample(
+    place: Any, make_rig: MakeRig, journal: Path, place_of_damage: int | str, has_spool: bool
+) -> None:
+    if has_spool:
+        rig = make_rig(robot="laas4")
+        rig.make_spool().close(unlink=False)
+    data = bytearray(journal.read_bytes())
+    at = data.index(b"ARMJ", 4) + 30 if place_of_damage == "part" else int(place_of_damage)
+    data[at] ^= 1
+    journal.write_bytes(data)
+    result = recover(journal, Spools(place.runtime))
+    assert (result.problem, result.samples, result.missing) == ("", 2000, 0)
+    assert result.damaged_bytes > 0
+
+
+@pytest.mark.parametrize("change", ["framing", "profile", "name"])
+def test_a_session_that_is_not_understood_is_a_sentence(journal: Path, change: str) -> None:
+    file = os.open(journal, os.O_RDONLY)
+    session = decode_session(read_contents(file, journal).session_data)
+    os.close(file)
+    boards = tuple(replace(board, **{change: "nope"}) for board in session.boards)
+    old = frame_record(KIND_SESSION, encode_session(session))
+    new = frame_record(KIND_SESSION, encode_session(replace(session, boards=boards)))
+    journal.write_bytes(journal.read_bytes().replace(old, new))
+    assert "its session is not understood" in recover(journal, Spools(None)).problem
+    assert journal.exists()

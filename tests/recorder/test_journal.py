@@ -11,7 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daq.batches import KIND_BATCH, KIND_SESSION, Header, encode_header, frame_record
+from daq.batches import (
+    KIND_BATCH,
+    KIND_SESSION,
+    Header,
+    encode_header,
+    frame_record,
+    read_record,
+)
 from daq.recorder.contents import KIND_PART, End, JournalBusyError, JournalError, Part, Scan
 from daq.recorder.journal import Journal, is_journal
 
@@ -46,7 +53,7 @@ def scan(data: bytes) -> Scan:
 
 def test_cut_at_every_byte_of_its_last_64_kb_gives_every_complete_batch(tmp_path: Path) -> None:
     path = tmp_path / "run.h5.journal"
-    ends = write(path, 16, payload_size=4200)
+    ends = write(path, 18, payload_size=4200)
     data = path.read_bytes()
     assert len(data) > 64 << 10
     for size in range(len(data) - (64 << 10), len(data) + 1):
@@ -202,3 +209,27 @@ def test_only_what_begins_like_a_journal_is_one(tmp_path: Path) -> None:
         assert is_journal(file) is expected
         os.close(file)
     assert KIND_PART not in (KIND_BATCH, KIND_SESSION)
+
+
+@pytest.mark.parametrize("place", range(20))
+def test_the_checksum_covers_kind_and_lengths(place: int) -> None:
+    record = bytearray(frame_record(KIND_BATCH, b"ab", b"cd"))
+    record[place] ^= 1
+    assert read_record(bytes(record) + bytes(300)) is None
+
+
+def test_where_header_ends_is_covered() -> None:
+    record = bytearray(frame_record(KIND_BATCH, b"ab", b"cd"))
+    record[8:16] = (3).to_bytes(4, "little") + (1).to_bytes(4, "little")
+    assert read_record(bytes(record)) is None
+
+
+def test_a_record_that_is_not_understood_is_skipped(tmp_path: Path) -> None:
+    path = tmp_path / "run.h5.journal"
+    ends = write(path, 4)
+    data, strange = path.read_bytes(), frame_record(KIND_BATCH, b"{}", b"x")
+    path.write_bytes(data[: ends[2]] + strange + data[ends[2] :])
+    journal = Journal.open(path)
+    assert journal.written.samples == 80
+    journal.close()
+    journal.close()  # harmless: its number may be another file's

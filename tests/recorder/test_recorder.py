@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,8 +16,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from daq.batches import decode_header, encode_header
+from daq.batches import BatchError, decode_header, encode_header
 from daq.recorder.contents import read_contents
+from daq.recorder.converters import ProcessConverter
 from daq.recorder.journal import Journal
 from daq.recorder.spools import Spools
 from daq.recording import open_recording
@@ -249,7 +253,7 @@ def test_nothing_is_overwritten(place: Any, make_rig: MakeRig) -> None:
     assert (place.out / "run_3.h5").exists()
 
 
-@pytest.mark.parametrize("name", ["../evil", "/tmp/evil", "a/b", ".hidden", "x" * 300])
+@pytest.mark.parametrize("name", ["../evil", "/tmp/evil", "a/b", ".hidden", "x" * 250])
 def test_names_from_the_stream_stay_in_the_directory(
     place: Any, make_rig: MakeRig, name: str
 ) -> None:
@@ -469,3 +473,58 @@ def test_headers_of_any_session_name_are_harmless(make_rig: MakeRig, place: Any)
         recorder.handle(encode_header(msgspec.structs.replace(header, session=name)), b"")
     assert Spools(place.runtime).open("../x") is None
     assert recorder.status().state == "idle"
+
+
+@pytest.mark.parametrize("payload", [b"", b"short", bytes(20)])
+def test_a_batch_without_its_samples_is_ignored_and_said_once(
+    place: Any, make_rig: MakeRig, caplog: pytest.LogCaptureFixture, payload: bytes
+) -> None:
+    rig = make_rig(samples=100)
+    recorder = rig.make_recorder()
+    recorder.handle_session(rig.session_data)
+    for _ in range(3):
+        recorder.handle(rig.batches[0][0], payload)
+    rig.feed(recorder, 0, 5)
+    recorder.finish()
+    assert place.samples().tolist() == list(range(100))
+    assert sum("bytes for 20 samples" in r.getMessage() for r in caplog.records) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"seq": -1}, {"seq": 1 << 63}, {"count": 0}, {"count": 1001}, {"t_ns": 10**40}],
+)
+def test_numbers_out_of_bounds_are_refused(make_rig: MakeRig, change: dict[str, int]) -> None:
+    header = decode_header(make_rig(samples=20).batches[0][0])
+    values = {**msgspec.to_builtins(header), **change}
+    with pytest.raises(BatchError, match=rf"\$\.{next(iter(change))}"):
+        decode_header(json.dumps(values).encode())
+
+
+def test_a_conversion_that_cannot_be_started_is_tried_again(
+    place: Any,
+    make_rig: MakeRig,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    rig = make_rig(recordings=((0, 1), (400, 2)))
+    command = (sys.executable, "-m", "tools.main", "recover", "--json")
+    converter = ProcessConverter(command, now_s=lambda: rig.now_s)
+    recorder = rig.make_recorder(converter=converter)
+    recorder.handle_session(rig.session_data)
+
+    def fail(*_arguments: object, **_options: object) -> None:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(subprocess, "Popen", fail)
+        rig.feed(recorder, 0, 100)
+        recorder.finish()
+        rig.tick(recorder, 70.0)
+    assert recorder.files.journal is None and converter.pending == 2
+    said = [r for r in caplog.records if "cannot be started" in r.getMessage()]
+    assert len(said) == 2  # once for each
+    rig.tick(recorder, 200.0)
+    converter.finish(lambda: None)
+    assert converter.pending == 0
+    assert place.samples().tolist() == list(range(2000))

@@ -11,7 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daq.batches import KIND_BATCH, KIND_SESSION, SCHEMA, Session, encode_session, frame_record
+from daq.batches import (
+    KIND_BATCH,
+    KIND_SESSION,
+    SCHEMA,
+    BoardInfo,
+    Session,
+    encode_session,
+    frame_record,
+)
 from daq.spool import SpoolError, SpoolReader, SpoolWriter
 
 SESSION = Session(
@@ -20,7 +28,7 @@ SESSION = Session(
     fingerprint="f",
     robot_text="name = 'x'\n" * 2000,
     robot_source="x",
-    boards=(),
+    boards=(BoardInfo(name="b", profile="p", framing="spi", device="d"),),
     period_ns=1_000_000,
     start_utc_ns=0,
     start_t_ns=0,

@@ -197,3 +197,31 @@ def test_reading_after_closing_says_so(recorded: Path) -> None:
     for read in (lambda: column[:], lambda: recording.events, lambda: recording.robot_text):
         with pytest.raises(RecordingError, match="is closed"):
             read()
+
+
+def _link(file: h5py.File) -> None:
+    file["samples/seq"] = h5py.ExternalLink("other.h5", "/seq")
+
+
+def _soft_link(file: h5py.File) -> None:
+    file["samples/seq"] = h5py.SoftLink("/samples/t_ns")
+
+
+def _external(file: h5py.File) -> None:
+    file.create_dataset("samples/seq", (50,), "u8", external=[("/etc/passwd", 0, 400)])
+
+
+def _virtual(file: h5py.File) -> None:
+    layout = h5py.VirtualLayout((50,), "u8")
+    layout[:] = h5py.VirtualSource("other.h5", "seq", (50,))
+    file.create_virtual_dataset("samples/seq", layout)
+
+
+@pytest.mark.parametrize("put", [_link, _soft_link, _external, _virtual])
+def test_what_is_stored_elsewhere(small: Path, put: Callable[[h5py.File], None]) -> None:
+    with h5py.File(small, "r+") as file:
+        del file["samples/seq"]
+        put(file)
+    error = refused(small)
+    assert isinstance(error, RecordingFormatError)
+    assert "seq is stored elsewhere" in str(error)

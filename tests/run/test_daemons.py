@@ -139,7 +139,7 @@ def test_a_dead_loop_is_said_in_one_sentence(lab: Any) -> None:
 
     assert (result.exit_code, result.out) == (1, "")
     (line,) = result.err.splitlines()
-    assert "is the loop running?" in line
+    assert "no loop is running" in line
 
     # And the next loop takes their place.
     assert lab.start(*lab.mock_words(), *lab.loop_words("--duration", "0.3")).wait().exit_code == 0

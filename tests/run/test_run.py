@@ -52,7 +52,7 @@ def test_a_run_says_what_it_did(lab: Any) -> None:
     check_file(summary, file)
     assert summary["elapsed_s"] >= 1.5
     assert (summary["lost"], summary["corrupt"], summary["robot"]) == (0, 0, "laas4")
-    assert (summary["state"], summary["reason"]) == ("idle", "started")
+    assert (summary["state"], summary["reason"]) == ("idle", "the time is over")
     assert lab.processes() == {}
     info = lab.do("record", "info", file, "--json").json
     assert (info["samples"], info["missing"], info["robot"]) == (summary["cycles"], 0, "laas4")
@@ -208,7 +208,7 @@ def test_loop_and_recorder_killed_together(lab: Any) -> None:
 
 
 def test_what_an_earlier_run_left_is_not_taken_for_this_one(lab: Any) -> None:
-    """After a crash: the old journal becomes its own recording, and this run has all of its own."""
+    """After a crash: this run has all of its own, and leaves the old journal to `recover`."""
     before, file = lab.path / "before.h5", lab.path / "r.h5"
     crashed = lab.start(*lab.run_words("--record", before))
     seen = lab.wait_for_cycles(1000)
@@ -222,6 +222,11 @@ def test_what_an_earlier_run_left_is_not_taken_for_this_one(lab: Any) -> None:
     check_summary(result.json)
     assert result.json["file"] == str(file)
     assert (result.json["samples"], result.json["missing"]) == (result.json["cycles"], 0)
+    assert not before.exists()
+    again = lab.start(*lab.run_words("--duration", "1", "--record", before)).wait()
+    assert again.exit_code == 2
+    assert "before.h5.journal is left of a run that was killed" in again.err
+    assert lab.do(*lab.here("recover", lab.path)).exit_code == 0
     with open_recording(before) as recording:
         assert recording.gaps == ()
         assert recording.sample_count >= seen.cycles - 20

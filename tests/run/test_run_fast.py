@@ -48,6 +48,7 @@ def test_one_seed_one_recording(lab: Any, faults: tuple[str, ...]) -> None:
     second, again = run(lab, "b.h5", "--seed", "3", *options)
     other, _ = run(lab, "c.h5", "--seed", "4", *options)
 
+    assert summary.pop("session") != again.pop("session")
     assert summary == again
     assert (summary["corrupt"] > 0) == bool(faults)
     one, two, three = contents(first), contents(second), contents(other)

@@ -64,8 +64,12 @@ def check_validity(recording: Recording, summary: dict[str, Any]) -> None:
     # Two joints on each board.
     is_sound = np.repeat(np.isin(outcomes, SOUND), 2, axis=1)
     assert np.array_equal(recording["joint_valid"][:], is_sound)
-    for name in ("joint_position_rad", "joint_velocity_rad_s", "iq_a"):
+    for name in ("joint_velocity_rad_s", "iq_a"):
         assert np.array_equal(np.isfinite(recording[name][:]), is_sound), name
+    # A board knows its positions once it is calibrated.
+    bits = np.tile([1 << 13, 1 << 11], 2)
+    is_ready = (np.repeat(recording["board_status"][:], 2, axis=1) & bits) > 0
+    assert np.array_equal(np.isfinite(recording["joint_position_rad"][:]), is_sound & is_ready)
     frames = recording.invalid_frames
     assert len(frames["seq"][:]) == (~np.isin(outcomes, SOUND)).sum()
 

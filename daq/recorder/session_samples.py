@@ -1,0 +1,25 @@
+"""How large the samples of a session are, without all that it takes to decode them."""
+
+from __future__ import annotations
+
+from daq.batches import Session
+from daq.errors import ConfigError
+from daq.robot import parse_robot
+from daq.samples import SampleLayout
+from firmware_protocol.codec import reply_codec
+from firmware_protocol.errors import UnknownNameError
+from firmware_protocol.fields import Framing
+from firmware_protocol.profiles import profile_named
+
+
+def sample_size(session: Session) -> int | None:
+    """Bytes of a sample; None if the session cannot be understood."""
+    try:
+        joints = len(parse_robot(session.robot_text, session.robot_source).joints)
+        sizes = [
+            reply_codec(profile_named(board.profile), Framing(board.framing)).size
+            for board in session.boards
+        ]
+    except (ConfigError, UnknownNameError, ValueError):
+        return None
+    return SampleLayout(joints, sizes).size
