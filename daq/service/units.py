@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from daq.links.address import LinkAddress, LinkKind
+from daq.realtime import CPU_LATENCY
 from daq.robot.description import Robot
 from daq.runtime_directory import SERVICE_DIRECTORY
 from daq.service.quoting import path_word, word
@@ -208,8 +209,8 @@ def _device_settings(service: Service) -> str:
         devices = [service.link.device] if service.link.device else []
     group = _GROUPS.get(service.link.kind)
     lines = [f"SupplementaryGroups={group}"] if group else []
-    lines += ["# The boards' devices, and no others.", "DevicePolicy=closed"]
-    lines += [f"DeviceAllow={word(device)} rw" for device in devices]
+    lines += ["# The boards' devices, the processors' sleep, and no others.", "DevicePolicy=closed"]
+    lines += [f"DeviceAllow={word(device)} rw" for device in (*devices, CPU_LATENCY)]
     return "\n".join(lines)
 
 
@@ -293,9 +294,10 @@ m {USER} spi
 m {USER} dialout
 """
 
-_DEVICE_RULE = """\
-# The boards' SPI devices belong to group spi.
+_DEVICE_RULE = f"""\
+# The SPI devices of the boards belong to group spi; the loop may keep processors from deep sleep.
 SUBSYSTEM=="spidev", GROUP="spi", MODE="0660"
+KERNEL=="cpu_dma_latency", GROUP="{USER}", MODE="0660"
 """
 
 

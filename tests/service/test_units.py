@@ -82,7 +82,11 @@ def test_the_loop(make_service: MakeService) -> None:
     assert settings(unit, "Type") == ["notify"]
     assert settings(unit, "LimitRTPRIO") == ["71"]
     assert settings(unit, "TimeoutStopSec") == ["6.5s"]
-    assert settings(unit, "DeviceAllow") == ["/dev/spidev0.0 rw", "/dev/spidev0.1 rw"]
+    assert settings(unit, "DeviceAllow") == [
+        "/dev/spidev0.0 rw",
+        "/dev/spidev0.1 rw",
+        "/dev/cpu_dma_latency rw",
+    ]
     # Inherited by every thread; the loop takes it itself.
     assert settings(unit, "CPUSchedulingPolicy") == []
     assert settings(unit, "RestrictRealtime") == []
@@ -113,7 +117,7 @@ def test_devices(
 ) -> None:
     unit = loop_unit(make_service(robot="bench1", link=link))
     assert settings(unit, "SupplementaryGroups") == groups
-    assert settings(unit, "DeviceAllow") == devices
+    assert settings(unit, "DeviceAllow") == [*devices, "/dev/cpu_dma_latency rw"]
     assert settings(unit, "DevicePolicy") == ["closed"]
 
 
