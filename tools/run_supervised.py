@@ -66,6 +66,12 @@ class _Supervision:
         self._runtime = runtime
         self._target: Path | None = arguments.record and arguments.record.absolute()
         self._recorder: Process | None = None
+        self._looked_s = 0.0
+        self._restarts = 0
+        self._loop_exit: int | None = None
+        self._asked_to_end_by = 0
+        # Before anything is started: a signal must not leave it without us.
+        self._previous: dict[int, Any] = {n: signal.signal(n, self._end) for n in _ENDINGS}
         if self._target is not None:
             words = ["record", "--out", str(self._target.parent), "--file", str(self._target)]
             # What earlier runs left is none of this one's business.
@@ -79,14 +85,10 @@ class _Supervision:
             is_json=True,
         )
         self._loop = Process(words, environment)
-        self._looked_s = 0.0
-        self._restarts = 0
-        self._previous: dict[int, Any] = {}
-        self._loop_exit: int | None = None
-        self._is_asked_to_end = False
+        if self._asked_to_end_by:
+            self._loop.end(self._asked_to_end_by)
 
     def __enter__(self) -> _Supervision:
-        self._previous = {number: signal.signal(number, self._end) for number in _ENDINGS}
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -114,7 +116,7 @@ class _Supervision:
         summary: dict[str, object] = msgspec.json.decode(out) if out else {}
         exit_code = self._loop_exit if self._loop_exit is not None else FAILED
         if exit_code < 0:
-            exit_code = INTERRUPTED if self._is_asked_to_end else FAILED
+            exit_code = INTERRUPTED if self._asked_to_end_by else FAILED
             say(f"armature: the loop ended by {self._loop.ending}")
         if self._recorder is None or self._target is None:
             return summary, exit_code
@@ -171,8 +173,10 @@ class _Supervision:
             recorder.start_again()
 
     def _end(self, number: int, _frame: FrameType | None) -> None:
-        self._is_asked_to_end = True
-        self._loop.end(number)
+        self._asked_to_end_by = number
+        # While it is being started there is none yet; it is told then.
+        if loop := getattr(self, "_loop", None):
+            loop.end(number)
 
 
 def _facts(file: Path) -> dict[str, object]:
