@@ -140,13 +140,19 @@ class _Supervision:
         while recorder.was_killed and not target.exists() and time.monotonic() < deadline_s:
             if journal.exists():
                 # A process of the dead recorder may be at it, and be the one that makes the file.
-                words = ["recover", str(journal), "--json", "--runtime", str(self._runtime.path)]
-                Process(words, os.environ).output(_FINISH_MAX_S)
+                self._recover(journal)
             elif has_run:
                 recorder.start_again()
                 self._end_recorder(recorder)
             else:
                 return
+        if journal.exists() and not target.exists() and not recorder.was_killed:
+            # It was started again so late that it never heard of the loop.
+            self._recover(journal)
+
+    def _recover(self, journal: Path) -> None:
+        words = ["recover", str(journal), "--json", "--runtime", str(self._runtime.path)]
+        Process(words, os.environ).output(_FINISH_MAX_S)
 
     def _end_recorder(self, recorder: Process) -> None:
         """Ask the recorder to end, once it can hear that, and wait for it."""
