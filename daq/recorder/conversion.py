@@ -112,7 +112,7 @@ def _convert(
         journal=str(journal), damaged_bytes=contents.skipped, torn_bytes=contents.torn
     )
     if not contents.samples and not contents.missing:
-        # Never dropped for being hard to read: only what a crash at its very beginning leaves is.
+        # What a crash at its very beginning leaves may go; more than that stays, readable or not.
         is_understood = contents.end_of_records or contents.torn <= _TORN_HEAD_MAX
         if not is_journal(file) or not is_understood:
             raise JournalError(journal, "is no journal of ours: nothing in it was understood")
