@@ -153,7 +153,9 @@ class Recorder:
         """Fetch what is left and end the recording. What cannot be written stays in the journal."""
         if self._trouble is not None:
             self._retry()
-        if not self._end_session():
+        if self._end_session():
+            self.adopt()  # of a loop that ended before it was heard of, too
+        else:
             self.files.give_up()
         if self._report is not None:
             self._report(self.status())

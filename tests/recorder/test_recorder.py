@@ -212,6 +212,20 @@ def test_dead_sessions_are_recorded_from_their_spools(place: Any, make_rig: Make
     assert not list(place.runtime.path.iterdir())
 
 
+def test_a_recorder_that_is_ended_before_it_heard_of_the_loop(
+    place: Any, make_rig: MakeRig
+) -> None:
+    """A short run: the loop is over, and so shall the recorder be, before it has looked around."""
+    rig = make_rig(session="s1", name="short")
+    rig.make_spool()
+    recorder = rig.make_recorder()
+    rig.feed(recorder, 0, 10, is_heard=False)
+    rig.spool.close(unlink=False)
+    recorder.finish()
+    with open_recording(place.out / "short.h5") as recording:
+        assert recording["seq"][:].tolist() == list(range(200))
+
+
 def test_rotation_loses_nothing(place: Any, make_rig: MakeRig) -> None:
     rig = make_rig(samples=2500)
     recorder = rig.make_recorder(rotate_s=0.5, file_name="long.h5")
