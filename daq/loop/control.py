@@ -12,6 +12,7 @@ from daq.loop.axis import Axis
 from daq.loop.events import Events
 from daq.loop.homing import HomingRun
 from daq.loop.track import Track
+from daq.motion import moves
 from daq.motion.motion import Motion
 from daq.motion.planning import plan_move, plan_playback, plan_speed, stop_move
 from daq.motion.playback import Playback
@@ -43,7 +44,7 @@ class Control:
         self.is_changed = True
         self._joints = [axis.joint for axis in axes]
         self._period_s = period_s
-        self._play: Motion | None = None
+        self._play: moves.Sequence | None = None
         self._k = 0
         self._busy: list[Track] = []
         self.is_busy = False
@@ -182,7 +183,7 @@ class Control:
             if track.is_busy:
                 track.step()
             track.lead(row[number], row[count + number], row[2 * count + number])
-        if getattr(motion, "number", 0) == _TRAJECTORY_OVER:
+        if motion.number == _TRAJECTORY_OVER:
             self._play = None
             for track in self.tracks:
                 track.enter(Mode.HOLD, None)

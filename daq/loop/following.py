@@ -10,6 +10,7 @@ from daq.loop.control import Control
 from daq.loop.events import Events
 from daq.loop.machine import Machine
 from daq.loop.track import Track
+from daq.loop.wording import beyond
 from daq.motion.planning import acceleration_max_rad_s2
 from daq.robot.description import Safety
 from daq.states import Mode, State
@@ -53,8 +54,8 @@ class FollowingGuard:
         if abs(behind_rad) > self._limit_rad:
             name = track.axis.joint.name
             self._machine.trip(
-                f"joint {name}: {behind_rad:.4g} rad from where it is led, limit "
-                f"{self._limit_rad:.4g} rad; is it blocked, or are its gains too low?",
+                f"joint {name}: led away by {beyond(behind_rad, self._limit_rad, 'rad')}; is it "
+                "blocked, or are its gains too low?",
                 kind="limit",
                 source=name,
             )

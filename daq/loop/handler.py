@@ -11,6 +11,7 @@ from daq.loop.homing import HomingRun
 from daq.loop.recorder_watch import RecorderWatch
 from daq.loop.track import Track
 from daq.loop.upload import Upload
+from daq.loop.wording import beyond
 from daq.motion.errors import MotionError
 from daq.motion.homing import HINT_MAX
 from daq.robot.description import Gains, Robot
@@ -230,7 +231,7 @@ class Handler:
         low, high = joint.limits.position_min_rad, joint.limits.position_max_rad
         if not low <= hint_rad <= high:
             limit = low if hint_rad < low else high
-            text = f"joint {joint.name}: posture {hint_rad:.4g} rad, limit {limit:.4g} rad"
+            text = f"joint {joint.name}: posture {beyond(hint_rad, limit, 'rad')}"
             raise RefusedError("out-of-limit", text)
         allowed_rad = HINT_MAX * math.tau / joint.drive.gear_reduction
         if axis.is_homed and abs(hint_rad - axis.position_rad) > allowed_rad:
@@ -351,7 +352,7 @@ class Handler:
 
 def _check(joint: str, what: str, value: float, limit: float, unit: str) -> None:
     if abs(value) > limit:
-        text = f"joint {joint}: {what} {value:.4g} {unit}, limit {limit:.4g} {unit}"
+        text = f"joint {joint}: {what} {beyond(value, limit, unit)}"
         raise RefusedError("out-of-limit", text)
 
 

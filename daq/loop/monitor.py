@@ -16,6 +16,7 @@ from daq.loop.axis import Axis
 from daq.loop.events import Events
 from daq.loop.machine import Machine
 from daq.loop.unit import Unit
+from daq.loop.wording import beyond
 from daq.robot.description import Bus, Robot, Safety
 from daq.states import State
 from firmware_protocol.profile import ERROR_MASK
@@ -89,7 +90,7 @@ class AxisGuard:
         for name, is_exceeded, cycles, value, limit, unit, remedy in judged:
             if is_exceeded and self.strikes.add(name, cycles):
                 joint = axis.joint.name
-                text = f"joint {joint}: {name} {value:.4g} {unit}, limit {limit:.4g} {unit}"
+                text = f"joint {joint}: {name} {beyond(value, limit, unit)}"
                 self._trip(f"{text}; {remedy}", joint)
 
 

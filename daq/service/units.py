@@ -28,7 +28,8 @@ INSTALLED = (
     Path("/etc/security/limits.d/armature.conf"),
 )
 """The files of an installation, but for the robot's."""
-_HOMES = (Path("/home"), Path("/root"), Path("/run/user"))
+_HIDDEN = tuple(map(Path, ("/home", "/root", "/run/user", "/tmp", "/var/tmp")))
+"""What the services do not see, but for what they need of it."""
 _GROUPS = {LinkKind.SPI: "spi", LinkKind.SERIAL: "dialout"}
 _STATE = Path("/var/lib")
 _STOP_MARGIN_S = 5
@@ -124,7 +125,7 @@ Restart=on-failure
 RestartSec=5s
 RestartPreventExitStatus=2
 
-# It takes SCHED_FIFO itself, so that ZeroMQ's threads do not have it; these limits allow it.
+# It takes SCHED_FIFO itself, so that its helpers do not have it; these limits allow it.
 LimitRTPRIO={timing.priority}
 LimitMEMLOCK=infinity
 OOMScoreAdjust=-900
@@ -218,7 +219,7 @@ def _recordings_setting(recordings: Path) -> str:
     if recordings.is_relative_to(_STATE) and recordings != _STATE:
         directory = path_word(recordings).replace(f"{_STATE}/", "", 1)
         return f"StateDirectory={directory}\nStateDirectoryMode=0750"
-    setting = "BindPaths" if _is_in_home(recordings) else "ReadWritePaths"
+    setting = "BindPaths" if _is_hidden(recordings) else "ReadWritePaths"
     # Optional: a disk that is not there is the recorder's to report.
     return f"{setting}={path_word(recordings, is_optional=True)}"
 
@@ -272,15 +273,15 @@ def _hardening(service: Service, *allowed_again: str) -> str:
 
 
 def _home_settings(needed: tuple[Path, ...]) -> Iterator[str]:
-    """No homes, but for the program if it is installed in one."""
+    """No homes, but for the program if it is installed in one (or in a directory for a day)."""
     yield "ProtectHome=tmpfs"
     for path in dict.fromkeys(needed):
-        if _is_in_home(path):
+        if _is_hidden(path):
             yield f"BindReadOnlyPaths={path_word(path)}"
 
 
-def _is_in_home(path: Path) -> bool:
-    return any(path.is_relative_to(home) for home in _HOMES)
+def _is_hidden(path: Path) -> bool:
+    return any(path.is_relative_to(place) for place in _HIDDEN)
 
 
 _NO_NETWORK = "RestrictAddressFamilies=AF_UNIX\nPrivateNetwork=yes\nIPAddressDeny=any"
