@@ -66,8 +66,8 @@ class MonotonicClock:
 def acquire_privileges(timing: Timing) -> tuple[str, ...]:
     """Take a core, locked memory and a real-time priority, and stop collecting garbage.
 
-    Call it once everything is made: threads that exist already, ZeroMQ's above all, stay as they
-    are, and later ones would inherit the core. Never raises.
+    Call it once everything is made: processes that were started before stay as they are, and later
+    ones would inherit the core. Never raises.
 
     Args:
         timing: What the robot file asks for.

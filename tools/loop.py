@@ -286,11 +286,12 @@ def exit_code(result: Result, problem: str, *, has_duration: bool = False) -> in
         problem: Why its agenda could not be followed; empty if it could.
         has_duration: Whether it should have lasted longer when somebody interrupted it.
     """
-    if result.is_fault:
-        say(f"armature: stopped: {result.status.reason}")
-        return BOARD_FAULT if result.is_fault_of_board else FAILED
+    status = result.status
+    if status.state == "fault":
+        say(f"armature: stopped: {status.reason}")
+        return BOARD_FAULT if status.is_fault_of_board else FAILED
     if problem:
         say(f"armature: {problem}")
         return FAILED
-    is_interrupted = result.status.reason == signal.SIGINT.name
+    is_interrupted = status.reason == signal.SIGINT.name
     return INTERRUPTED if has_duration and is_interrupted else OK

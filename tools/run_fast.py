@@ -22,7 +22,6 @@ from daq.recorder.conversion import InlineConverter
 from daq.recorder.recorder import Recorder
 from daq.recorder.spools import Spools
 from daq.robot.load import robot_text
-from daq.states import State
 from hw_mocks.faults import FaultKind
 from tools.boards import open_boards
 from tools.cli import say
@@ -103,14 +102,7 @@ def run_fast(arguments: argparse.Namespace) -> tuple[dict[str, object], int]:
                 runner.run()
         if recorder:
             recorder.finish()
-    machine = loop.cycle.machine
-    is_fault = machine.state is State.FAULT
-    result = Result(
-        loop.status(),
-        runner.elapsed_ns * 1e-9,
-        is_fault,
-        is_fault and machine.is_fault_of_board,
-    )
+    result = Result(loop.status(), runner.elapsed_ns * 1e-9)
     summary = result_json(result)
     problem = agenda.problem if agenda else ""
     if target is not None:

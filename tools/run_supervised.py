@@ -70,6 +70,7 @@ class _Supervision:
         self._restarts = 0
         self._loop_exit: int | None = None
         self._asked_to_end_by = 0
+        self._has_started = False
         # Before anything is started: a signal must not leave it without us.
         self._previous: dict[int, Any] = {n: signal.signal(n, self._end) for n in _ENDINGS}
         if self._target is not None:
@@ -85,6 +86,7 @@ class _Supervision:
             is_json=True,
         )
         self._loop = Process(words, environment)
+        self._has_started = True
         if self._asked_to_end_by:
             self._loop.end(self._asked_to_end_by)
 
@@ -180,9 +182,8 @@ class _Supervision:
 
     def _end(self, number: int, _frame: FrameType | None) -> None:
         self._asked_to_end_by = number
-        # While it is being started there is none yet; it is told then.
-        if loop := getattr(self, "_loop", None):
-            loop.end(number)
+        if self._has_started:  # or else it is told as soon as it has
+            self._loop.end(number)
 
 
 def _facts(file: Path) -> dict[str, object]:

@@ -127,8 +127,10 @@ def _recorder(status: LoopStatus) -> str:
     if report is None or age_s is None:
         return "never heard of"
     parts = [report.state, f"heard of {age_s:.1f} s ago"]
-    if report.file:
+    if report.file and report.written:
         parts.append(f"{report.written} samples in {report.file}, missing {report.missing}")
+    elif report.file:
+        parts.append(f"the last file was {report.file}")
     if report.pending:
         parts.append(f"{report.pending} to be finished")
     if report.problem:
@@ -137,11 +139,12 @@ def _recorder(status: LoopStatus) -> str:
 
 
 def _joints(status: LoopStatus) -> RenderableType:
+    from rich.box import SIMPLE  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    table = Table("joint", "mode", "homed")
-    for title in ("position rad", "velocity rad/s", "torque N·m", "iq A", "winding °C"):
+    table = Table("joint", "mode", "homed", box=SIMPLE)
+    for title in ("position\nrad", "velocity\nrad/s", "torque\nN·m", "iq\nA", "winding\n°C"):
         table.add_column(title, justify="right")
     for joint in status.joints:
         values = (
@@ -158,10 +161,12 @@ def _joints(status: LoopStatus) -> RenderableType:
 
 
 def _boards(status: LoopStatus) -> RenderableType:
+    from rich.box import SIMPLE  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    table = Table("board", "device", "profile", "bus V", "last reply", "fault", "counted")
+    titles = ("board", "device", "profile", "bus\nV", "last\nreply", "fault", "counted")
+    table = Table(*titles, box=SIMPLE)
     for board in status.boards:
         bus = "–" if board.bus_voltage_v is None else f"{board.bus_voltage_v:.1f}"
         counters = {name: count for name, count in board.counters.items() if count}

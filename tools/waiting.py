@@ -87,7 +87,8 @@ def wait_until(
         while True:
             status = client.status()
             if status.state == "fault":
-                return BOARD_FAULT, f"fault: {status.reason}"
+                exit_code = BOARD_FAULT if status.is_fault_of_board else FAILED
+                return exit_code, f"fault: {status.reason}"
             if wait.is_done(status):
                 return OK, wait.purpose
             if wait.is_lost(status):

@@ -1,16 +1,13 @@
-"""The loop as a process: sockets, spool, privileges, signals, systemd. Real time only."""
+"""The loop as a process: gateway, spool, privileges, signals, systemd. Real time only."""
 
 from __future__ import annotations
 
 import os
-import resource
 import signal
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from types import FrameType
-
-import zmq
 
 from daq.batches import (
     KIND_BATCH,
@@ -22,6 +19,7 @@ from daq.batches import (
 )
 from daq.board import Board
 from daq.loop.event_log import EventLog
+from daq.loop.gateway_watch import GatewayWatch
 from daq.loop.runner import Runner
 from daq.loop.setup import PERIOD_NS, Loop, make_loop, sample_layout
 from daq.realtime import MonotonicClock, acquire_privileges, release_privileges
@@ -29,13 +27,10 @@ from daq.robot.description import Robot
 from daq.runtime_directory import RuntimeDirectory
 from daq.service.notify import Notifier
 from daq.spool import SpoolWriter
-from daq.stream.access import Access
-from daq.stream.command_server import CommandServer
-from daq.stream.endpoints import robot_endpoints
+from daq.stream.command_port import CommandPort
+from daq.stream.gateway_link import GatewayLink
 from daq.stream.keys import Keys
 from daq.stream.messages import LoopStatus
-from daq.stream.plotjuggler import PlotJugglerStream
-from daq.stream.publisher import Publisher
 from daq.stream.runtime_lock import RuntimeLock
 
 _OLD_SPOOLS_KEPT = 5
@@ -78,14 +73,10 @@ class Result:
     Attributes:
         status: At its end.
         elapsed_s: Periods that have passed: cycles and skipped ones.
-        is_fault: Whether it ended in a fault.
-        is_fault_of_board: Whether that was a board's.
     """
 
     status: LoopStatus
     elapsed_s: float
-    is_fault: bool
-    is_fault_of_board: bool
 
 
 class Daemon:
@@ -120,7 +111,13 @@ class Daemon:
                 stack.callback((options.runtime.path / name).unlink, missing_ok=True)
             self._notifier = Notifier.from_environment(os.environ)
             stack.callback(self._notifier.close)
-            self._open_sockets(options)
+            self._gateway = gateway = GatewayLink(
+                options.runtime,
+                bind=options.bind,
+                keys=options.keys,
+                plotjuggler_port=options.plotjuggler_port,
+            )
+            stack.callback(gateway.close)
             layout = sample_layout(robot, boards)
             for old in options.runtime.spools[:-_OLD_SPOOLS_KEPT]:
                 old.unlink(missing_ok=True)
@@ -135,22 +132,18 @@ class Daemon:
                 robot,
                 boards,
                 session,
-                [self._keep, self._publisher.publish],
+                [self._keep, gateway.publish],
                 now_ns=clock.now_ns,
                 utc_ns=clock.utc_ns,
                 listener=log,
-                dropped=lambda: self._publisher.dropped,
+                dropped=lambda: gateway.dropped,
                 profile=options.profile,
                 is_armed=options.is_armed,
             )
-            self._server = CommandServer(
-                self._context,
-                [options.runtime.commands, *(robot_endpoints(a).commands for a in options.bind)],
-                self.loop.handler,
-                curve=options.keys,
-            )
-            stack.callback(self._server.close)
+            self._commands = CommandPort(gateway.commands, self.loop.handler)
+            self._gateway_watch = GatewayWatch(gateway, self.loop.cycle.events, now_ns=clock.now_ns)
             self._clock = clock
+            gateway.wait_until_open()
             self._stack = stack.pop_all()
 
     def run(
@@ -175,14 +168,11 @@ class Daemon:
             ends_on_fault=options.ends_on_fault,
             is_over=is_over,
         )
-        poll, access = self._server.poll, self._access
-        cycle.chores |= dict.fromkeys((2, 7, 12, 17), poll)
+        cycle.chores |= dict.fromkeys((2, 7, 12, 17), self._commands.poll)
         cycle.chores |= {4: self.loop.handler.step, 10: self._keep_house}
         if agenda is not None:
             cycle.chores[5] = agenda
-        if access is not None:
-            cycle.chores |= dict.fromkeys((9, 14), access.poll)
-        if self._plotjuggler is not None:
+        if options.plotjuggler_port is not None:
             cycle.chores |= dict.fromkeys((6, 16), self._plot)
         if options.recording is not None:
             cycle.output.start_recording(options.recording)
@@ -204,14 +194,7 @@ class Daemon:
                 self._notifier.stopping()
                 for number, handler in previous.items():
                     signal.signal(number, handler)
-        machine = cycle.machine
-        is_fault = machine.state.name == "FAULT"
-        return Result(
-            self.loop.status(),
-            runner.elapsed_ns * 1e-9,
-            is_fault,
-            is_fault and machine.is_fault_of_board,
-        )
+        return Result(self.loop.status(), runner.elapsed_ns * 1e-9)
 
     # --- chores -----------------------------------------------------------------------------------
 
@@ -219,7 +202,7 @@ class Daemon:
         self._spool.write(frame_record(KIND_BATCH, header, payload))
 
     def _keep_house(self) -> None:
-        """Once per batch: watchdog, session, recorder."""
+        """Once per batch: watchdog, session, recorder, gateway."""
         self._batches += 1
         interval_s = self._notifier.watchdog_interval_s
         if interval_s is not None:
@@ -228,15 +211,13 @@ class Daemon:
                 self._ping_ns = now_ns + round(interval_s * 5e8)
                 self._notifier.watchdog()
         if self._batches % _SESSION_EVERY == 1:
-            self._publisher.publish_session(self._session)
+            self._gateway.publish_session(self._session)
         self.loop.recorder.check()
+        self._gateway_watch.check()
 
     _ping_ns = 0
 
     def _plot(self) -> None:
-        plotjuggler = self._plotjuggler
-        if plotjuggler is None:
-            return
         cycle = self.loop.cycle
         values: dict[str, float | bool] = {"state": cycle.machine.state.value}
         for track in cycle.control.tracks:
@@ -246,26 +227,4 @@ class Daemon:
             values[f"{name}/torque_nm"] = axis.nm_per_a * axis.iq_a
             values[f"{name}/iq_a"] = axis.iq_a
             values[f"{name}/reference_position_rad"] = track.reference[0]
-        plotjuggler.send(self._clock.utc_ns() * 1e-9, values)
-
-    def _open_sockets(self, options: Options) -> None:
-        # ZeroMQ ends the process when it runs out of files: let there be as many as allowed.
-        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-        # One I/O thread of its own; made before this process takes a core and a priority.
-        stack = self._stack
-        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        stack.callback(self._context.destroy, linger=200)
-        self._access = None
-        if options.keys is not None:
-            self._access = Access(self._context, options.keys)
-            stack.callback(self._access.close)
-        streams = [robot_endpoints(address).stream for address in options.bind]
-        self._publisher = Publisher(
-            self._context, [options.runtime.stream, *streams], curve=options.keys
-        )
-        stack.callback(self._publisher.close)
-        self._plotjuggler = None
-        if options.plotjuggler_port is not None:
-            self._plotjuggler = PlotJugglerStream(self._context, options.plotjuggler_port)
-            stack.callback(self._plotjuggler.close)
+        self._gateway.plot(self._clock.utc_ns() * 1e-9, values)

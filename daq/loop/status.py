@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from daq.batches import Session
+from daq.batches import Event, Session
 from daq.board import Outcome
 from daq.loop.cycle import Cycle
 from daq.loop.recorder_watch import RecorderWatch
@@ -53,11 +53,13 @@ class StatusMaker:
     def __call__(self) -> LoopStatus:
         """The status now."""
         cycle, session = self._cycle, self._session
+        machine = cycle.machine
         counters = [unit.board.counters for unit in cycle.units]
         unit_of = {axis: unit for unit in cycle.units for axis in unit.axes}
         return LoopStatus(
-            state=cycle.machine.state.name.lower(),
-            reason=cycle.machine.reason,
+            state=machine.state.name.lower(),
+            reason=machine.reason,
+            is_fault_of_board=machine.is_tripped and machine.is_fault_of_board,
             session=session.session,
             robot=self._robot.name,
             link=session.link,
@@ -77,8 +79,12 @@ class StatusMaker:
             recorder=self._recorder.report,
             recorder_age_s=self._recorder.age_s,
             privileges=self.privileges,
-            events=tuple(f"{event.severity}: {event.text}" for event in cycle.events.latest),
+            events=tuple(self._line(event) for event in cycle.events.latest),
         )
+
+    def _line(self, event: Event) -> str:
+        severity = "" if event.severity == "info" else f"{event.severity}: "
+        return f"{(event.t_ns - self._session.start_t_ns) * 1e-9:.1f} s: {severity}{event.text}"
 
 
 def _joint(track: Track, unit: Unit) -> JointStatus:

@@ -1,7 +1,7 @@
 """Who may connect over TCP: only clients whose public keys are listed.
 
-ZeroMQ asks through a socket of its own (ZAP, RFC 27). It is polled by the loop: a thread for it
-would cost the loop milliseconds. Local sockets do not ask; their directory guards them.
+ZeroMQ asks through a socket of its own (ZAP, RFC 27). Local sockets do not ask; their directory
+guards them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import zmq
 from zmq.utils import z85
 
 from daq.stream.endpoints import ZAP_DOMAIN
-from daq.stream.inbox import Inbox
 from daq.stream.keys import Keys
 
 _ENDPOINT = "inproc://zeromq.zap.01"
@@ -29,16 +28,16 @@ class Access:
         keys: The robot's keys; `keys.allowed` are the clients.
 
     Attributes:
+        socket: To wait for questions; not to be used otherwise.
         accepted: How many connections were let in.
         refused: How many were not.
     """
 
     def __init__(self, context: zmq.Context[Any], keys: Keys) -> None:
         self._names = {z85.decode(key): name.encode() for name, key in keys.allowed.items()}
-        self._socket = context.socket(zmq.ROUTER)
-        self._socket.linger = 0
-        self._socket.bind(_ENDPOINT)
-        self._inbox = Inbox(self._socket)
+        self.socket = context.socket(zmq.ROUTER)
+        self.socket.linger = 0
+        self.socket.bind(_ENDPOINT)
         self.accepted = 0
         self.refused = 0
 
@@ -48,9 +47,10 @@ class Access:
         Returns:
             Whether there was one.
         """
-        if not self._inbox.has_message():
+        try:
+            parts = self.socket.recv_multipart(_NOBLOCK)
+        except zmq.Again:
             return False
-        parts = self._socket.recv_multipart(_NOBLOCK)
         name = None
         if len(parts) == _REQUEST_PARTS:
             _, _, version, _, domain, _, _, mechanism, key = parts
@@ -62,10 +62,9 @@ class Access:
         else:
             self.accepted += 1
             verdict = [b"200", b"", name, b""]
-        self._socket.send_multipart([*parts[:2], b"1.0", *parts[3:4], *verdict], _NOBLOCK)
+        self.socket.send_multipart([*parts[:2], b"1.0", *parts[3:4], *verdict], _NOBLOCK)
         return True
 
     def close(self) -> None:
         """Nobody is let in any more."""
-        self._inbox.close()
-        self._socket.close()
+        self.socket.close()

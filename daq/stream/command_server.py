@@ -1,29 +1,24 @@
-"""The loop's command socket: one request at a time, and never a wait."""
+"""The command socket: takes requests from clients one at a time, and sends them the answers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import zmq
 
 from daq.stream.endpoints import bind
 from daq.stream.errors import RefusedError
-from daq.stream.inbox import Inbox
 from daq.stream.keys import Keys
-from daq.stream.messages import AnyCommand
-from daq.stream.requests import BadRequestError, accept, check_sizes, read_request, refuse
-
-Handler = Callable[[AnyCommand, bytes], object]
-"""Carries out a command with its binary part and returns what msgspec can encode, or refuses with
-`RefusedError`. Any other exception leaves `CommandServer.poll`."""
+from daq.stream.packets import RawRequest
+from daq.stream.requests import BadRequestError, check_sizes, read_request, refuse
 
 MESSAGE_MAX = 1 << 20
 """Bytes of a part; whoever sends more is disconnected by ZeroMQ before we see it."""
 _QUEUE = 64
 _PARTS_MAX = 4
 """Return address, a REQ socket's delimiter, JSON, binary part."""
-_DISCARDED_PER_POLL = 32
+_DISCARDED_AT_ONCE = 32
 _NOBLOCK = int(zmq.NOBLOCK)
 _MORE = int(zmq.NOBLOCK | zmq.SNDMORE)
 
@@ -31,13 +26,12 @@ _MORE = int(zmq.NOBLOCK | zmq.SNDMORE)
 class CommandServer:
     """A ROUTER socket that answers requests; see `daq.stream.messages`.
 
-    ZeroMQ takes clients in turn, so a client that floods the socket gets every second poll at
-    best, and its own queue is bounded. A client that does not read its answers loses them.
+    ZeroMQ takes clients in turn, and the queue of each is bounded. A client that does not read its
+    answers loses them.
 
     Args:
-        context: Of the loop's process.
+        context: Of this process.
         endpoints: Where clients come to. Hold a `RuntimeLock` before binding local ones.
-        handler: Carries out commands.
         curve: The robot's keys; needed for `tcp://`, and then an `Access` too.
 
     Raises:
@@ -45,76 +39,72 @@ class CommandServer:
         BindError: An endpoint that the system refuses.
 
     Attributes:
-        answered: Requests carried out.
-        refused: Requests refused, for whatever reason.
+        socket: To wait for requests; not to be used otherwise.
     """
 
     def __init__(
-        self,
-        context: zmq.Context[Any],
-        endpoints: Sequence[str],
-        handler: Handler,
-        *,
-        curve: Keys | None = None,
+        self, context: zmq.Context[Any], endpoints: Sequence[str], *, curve: Keys | None = None
     ) -> None:
-        self._handler = handler
         self._is_discarding = False
-        self.answered = 0
-        self.refused = 0
-        self._socket = context.socket(zmq.ROUTER)
-        self._socket.maxmsgsize = MESSAGE_MAX
-        self._socket.rcvhwm = _QUEUE
-        self._socket.sndhwm = _QUEUE
-        self._socket.linger = 0
+        self._return_path: tuple[bytes, ...] = ()
+        self._id = 0
+        self.socket = context.socket(zmq.ROUTER)
+        self.socket.maxmsgsize = MESSAGE_MAX
+        self.socket.rcvhwm = _QUEUE
+        self.socket.sndhwm = _QUEUE
+        self.socket.linger = 0
         try:
-            bind(self._socket, endpoints, curve)
+            bind(self.socket, endpoints, curve)
         except BaseException:
-            self._socket.close()
+            self.socket.close()
             raise
-        self._inbox = Inbox(self._socket)
 
-    def poll(self) -> bool:
-        """Handle at most one request; never blocks.
+    def receive(self) -> RawRequest | None:
+        """A valid request, None when none has come; never blocks.
 
-        Returns:
-            Whether there was anything to do.
-
-        Raises:
-            Exception: What the handler raised, if it is no `RefusedError`; the client gets no
-                answer then.
+        It is to be answered before another one is received. Requests that are none are answered
+        here, one per call.
         """
-        if not self._inbox.has_message():
-            return False
-        if self._is_discarding:
-            self._discard()
-            return True
-        parts = self._receive()
+        try:
+            if self._is_discarding:
+                self._discard()
+                return None
+            parts = self._receive_parts()
+        except zmq.Again:
+            return None
         address, body = parts[0].bytes, parts[1:]
         # A REQ socket puts an empty part in front and wants it back.
         is_delimited = bool(body) and not len(body[0])
-        if is_delimited:
-            body = body[1:]
-        answer = self._answer(body)
-        send = self._socket.send
-        send(address, _MORE)
-        if is_delimited:
-            send(b"", _MORE)
-        send(answer, _NOBLOCK)
-        return True
+        self._return_path = (address, b"") if is_delimited else (address,)
+        try:
+            return self._read(body[1:] if is_delimited else body)
+        except BadRequestError as error:
+            self._id = error.id
+            self.refuse(error)
+            return None
+
+    def answer(self, answer: bytes) -> None:
+        """Answer the request that was received last."""
+        for part in self._return_path:
+            self.socket.send(part, _MORE)
+        self.socket.send(answer, _NOBLOCK)
+
+    def refuse(self, error: RefusedError) -> None:
+        """Tell the client that nothing was done, and why."""
+        self.answer(refuse(self._id, error))
 
     def close(self) -> None:
         """Listen no more."""
-        self._inbox.close()
-        self._socket.close()
+        self.socket.close()
 
     # --- one request ------------------------------------------------------------------------------
 
-    def _receive(self) -> list[zmq.Frame]:
+    def _receive_parts(self) -> list[zmq.Frame]:
         """The parts of a message, not copied yet; of one with too many, the first ones."""
         parts: list[zmq.Frame] = []
         while True:
             # All parts of a message arrive together.
-            part = self._socket.recv(_NOBLOCK, copy=False)
+            part = self.socket.recv(_NOBLOCK, copy=False)
             parts.append(part)
             if not part.more:
                 return parts
@@ -124,26 +114,16 @@ class CommandServer:
 
     def _discard(self) -> None:
         """Throw away the rest of a message with too many parts, some at a time."""
-        for _ in range(_DISCARDED_PER_POLL):
-            if not self._socket.recv(_NOBLOCK, copy=False).more:
+        for _ in range(_DISCARDED_AT_ONCE):
+            if not self.socket.recv(_NOBLOCK, copy=False).more:
                 self._is_discarding = False
                 return
 
-    def _answer(self, body: Sequence[zmq.Frame]) -> bytes:
-        number = 0
-        try:
-            if self._is_discarding or not 1 <= len(body) <= 2:
-                raise BadRequestError("malformed", "a request has one part of JSON, or two")
-            data, payload = body[0], body[1] if len(body) == 2 else None
-            check_sizes(len(data), 0 if payload is None else len(payload))
-            request = read_request(data.bytes, None if payload is None else payload.bytes)
-            number = request.command.id
-            answer = accept(request.command, self._handler(request.command, request.payload))
-        except BadRequestError as error:
-            self.refused += 1
-            return refuse(error.id, error)
-        except RefusedError as error:
-            self.refused += 1
-            return refuse(number, error)
-        self.answered += 1
-        return answer
+    def _read(self, body: Sequence[zmq.Frame]) -> RawRequest:
+        if self._is_discarding or not 1 <= len(body) <= 2:
+            raise BadRequestError("malformed", "a request has one part of JSON, or two")
+        data, payload = body[0], body[1] if len(body) == 2 else None
+        check_sizes(len(data), 0 if payload is None else len(payload))
+        request = RawRequest(data.bytes, None if payload is None else payload.bytes)
+        self._id = read_request(*request).command.id
+        return request

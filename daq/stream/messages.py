@@ -265,6 +265,8 @@ class LoopStatus(msgspec.Struct, frozen=True, kw_only=True):
     state: str
     reason: str
     """Why it is there: what stopped it, for one."""
+    is_fault_of_board: bool = False
+    """Whether it is in a fault that was a board's, its device's or its link's."""
     session: str
     robot: str
     link: str
@@ -289,4 +291,4 @@ class LoopStatus(msgspec.Struct, frozen=True, kw_only=True):
     privileges: tuple[str, ...]
     """What the loop could not get: scheduling, locked memory, a core."""
     events: tuple[str, ...]
-    """The latest, oldest first."""
+    """The latest, oldest first, with their times since the start."""

@@ -7,10 +7,8 @@ address `tcp://localhost:9872`, no topic, MessagePack.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-import msgspec
 import zmq
 
 from daq.stream.errors import BindError
@@ -35,11 +33,9 @@ class PlotJugglerStream:
     """
 
     def __init__(self, context: zmq.Context[Any], port: int = PORT) -> None:
-        self._encode = msgspec.msgpack.Encoder().encode
         self._socket = context.socket(zmq.PUB)
         self._socket.sndhwm = _QUEUE
         self._socket.linger = 0
-        # What subscribers send is read by our thread: keep it short.
         self._socket.rcvhwm = 16
         self._socket.maxmsgsize = 256
         endpoint = f"tcp://127.0.0.1:{port}"
@@ -52,17 +48,17 @@ class PlotJugglerStream:
                 "is another loop running with it?"
             ) from error
 
-    def send(self, t_s: float, values: Mapping[str, float | bool]) -> None:
+    def send(self, time_s: bytes, values: bytes) -> None:
         """Publish values of one moment; never blocks, whoever is slow misses some.
 
         Args:
-            t_s: When, in the clock that shall be on PlotJuggler's time axis.
-            values: By name; `/` in names makes PlotJuggler's tree. Numbers and booleans only.
+            time_s: When, in decimal ASCII.
+            values: A MessagePack map of numbers and booleans by name.
         """
         send = self._socket.send
         send(TOPIC, _MORE)
-        send(self._encode(values), _MORE)
-        send(b"%.6f" % t_s, _LAST)
+        send(values, _MORE)
+        send(time_s, _LAST)
 
     def close(self) -> None:
         """Stop publishing."""

@@ -22,10 +22,10 @@ _MORE = int(zmq.NOBLOCK | zmq.SNDMORE)
 
 
 class Publisher:
-    """The loop's PUB socket.
+    """The PUB socket.
 
     Args:
-        context: Of the loop's process; make it before pinning to a core.
+        context: Of this process.
         endpoints: Where subscribers come to. The sockets of a killed loop are replaced; hold a
             `RuntimeLock`, or those of a living one are too.
         curve: The robot's keys; needed for `tcp://`, and then an `Access` too.
@@ -46,7 +46,7 @@ class Publisher:
         self._socket = context.socket(zmq.PUB)
         self._socket.sndhwm = QUEUE_BATCHES
         self._socket.linger = _LINGER_MS
-        # What subscribers send is read by our thread: keep it short.
+        # What subscribers send is read by the thread that publishes: keep it short.
         self._socket.rcvhwm = _SUBSCRIPTIONS_WAITING
         self._socket.maxmsgsize = _SUBSCRIPTION_MAX_BYTES
         # Without this option a full queue goes unnoticed (see `_send`).

@@ -7,6 +7,7 @@ anything is converted, and numbers like 5e-324, of which each takes 6 µs to con
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Annotated, NamedTuple, get_args
 
 import msgspec
@@ -14,15 +15,20 @@ from msgspec import Meta
 
 from daq.stream.errors import RefusedError
 from daq.stream.messages import REQUEST_MAX, Answer, AnyCommand, PlayRows, Refusal
+from daq.stream.packets import PAYLOAD_MAX, RawRequest
 
-PAYLOAD_MAX = 256 << 10
-"""Bytes of a request's binary part."""
+Handler = Callable[[AnyCommand, bytes], object]
+"""Carries out a command with its binary part and returns what msgspec can encode, or refuses with
+`RefusedError`."""
 VALUES_MAX = 256
 """Values in a request, counted by their commas. The largest honest one has half of it."""
 _MESSAGE_MAX = 400
 _FEW_VALUES = 16
 _EXTREME_NUMBER = re.compile(rb"[0-9.][eE][-+]?[0-9]{3}")
 _WITH_PAYLOAD = (PlayRows,)
+_PATTERN = re.compile(r"matching regex '.*'")
+_NAME_RULE = "of letters, digits, '_', '-' and '.', at most 100, none of the last two in front"
+"""What `RecordStart.name` must be, for people."""
 
 
 class _Envelope(msgspec.Struct):
@@ -110,9 +116,25 @@ def check_sizes(data: int, payload: int) -> None:
             raise BadRequestError("oversized", f"{what} of {size} bytes, at most {limit}")
 
 
-def accept(command: AnyCommand, result: object) -> bytes:
-    """The answer to a command that was carried out."""
-    return _encode(Answer(id=command.id, ok=True, result=msgspec.Raw(_encode(result))))
+def carry_out(request: RawRequest, handler: Handler) -> bytes:
+    """Do what is asked for.
+
+    Returns:
+        The answer.
+
+    Raises:
+        Exception: What the handler raised, if it is no `RefusedError`.
+    """
+    number = 0
+    try:
+        command, payload = read_request(*request)
+        number = command.id
+        result = handler(command, payload)
+    except BadRequestError as error:
+        return refuse(error.id, error)
+    except RefusedError as error:
+        return refuse(number, error)
+    return _encode(Answer(id=number, ok=True, result=msgspec.Raw(_encode(result))))
 
 
 def refuse(id: int, error: RefusedError) -> bytes:  # noqa: A002 - the answer's own word
@@ -143,4 +165,4 @@ def _explain(data: bytes, error: Exception) -> BadRequestError:
     if name and name not in COMMAND_NAMES:
         message = f"no command {name[:40]!r}; did you mean {nearest_command(name)!r}?"
         return BadRequestError("unknown", message, number)
-    return BadRequestError("malformed", str(error), number)
+    return BadRequestError("malformed", _PATTERN.sub(_NAME_RULE, str(error)), number)

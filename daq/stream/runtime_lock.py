@@ -18,8 +18,6 @@ _HOLDER_MAX_BYTES = 100
 class RuntimeLock:
     """Holds a runtime directory until it is released or the process ends.
 
-    Release it after the sockets are closed: closing them removes their files.
-
     Args:
         directory: The runtime directory; it must exist.
 

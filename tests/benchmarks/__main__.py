@@ -28,6 +28,7 @@ BENCHMARKS: dict[str, Callable[[], Iterable[Row]]] = {
     "spi_transfer": spi_transfer.run,
     "wakeup": wakeup.run,
     "loop_work": loop_work.run,
+    "flooded": loop_work.flooded,
     "recorder_speed": recorder_speed.run,
     "recording_size": recording_size.run,
     "soak": loop_work.soak,

@@ -7,8 +7,12 @@ the loop's own.
 from __future__ import annotations
 
 import statistics
+import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
 
 import numpy as np
 
@@ -18,6 +22,8 @@ from tests.benchmarks.real_run import RealRun, RunFailedError, real_run, residen
 
 TARGETS_US = {"p50": 25.0, "p999": 200.0}
 WORK = "work of a cycle, two boards"
+FLOODED = f"{WORK}, flooded by peers against not"
+_PEER = Path(__file__).parents[1] / "run" / "peer_process.py"
 GROWTH_MAX_KIB = 256
 """What an allocator may still settle; 10 bytes per cycle would be 5 MiB."""
 SLOWDOWN_MAX = 1.1
@@ -36,10 +42,37 @@ def run(*, duration_s: float = 20.0, repeats: int = 3) -> Iterator[Row]:
         yield at_most(f"{WORK}, {quantile}", value_us, target_us, "µs")
 
 
-def _work_us(duration_s: float) -> dict[str, float]:
-    with real_run(duration_s, "--enable") as running:
+def _work_us(duration_s: float, *, peers: Sequence[str] = ()) -> dict[str, float]:
+    with real_run(duration_s, "--enable") as running, ExitStack() as stack:
+        running.recorder_pid()
+        for kind in peers:
+            command = [sys.executable, str(_PEER), kind, str(running.runtime)]
+            peer = stack.enter_context(subprocess.Popen(command, stdout=subprocess.DEVNULL))
+            stack.callback(peer.kill)
         work_us: dict[str, float] = running.result()["work_us"]
         return work_us
+
+
+def flooded(*, duration_s: float = 15.0, repeats: int = 3) -> Iterator[Row]:
+    """The same while a peer subscribes, unsubscribes and asks as fast as it can."""
+    quiet_us, flooded_us = [], []
+    try:
+        for _ in range(repeats):
+            quiet_us.append(_work_us(duration_s))
+            flooded_us.append(_work_us(duration_s, peers=("subscribing", "silent")))
+    except RunFailedError as error:
+        yield Row(FLOODED, f"skipped: {error}")
+        return
+    for key, quantile in (("p999", "p99.9"), ("max", "maximum")):
+        quiet, flood = (
+            statistics.median(work_us[key] for work_us in runs) for runs in (quiet_us, flooded_us)
+        )
+        yield Row(
+            f"{FLOODED}, {quantile}",
+            f"{flood / quiet:.2f} x ({flood:.0f} µs against {quiet:.0f})",
+            flood / quiet,
+            "x",
+        )
 
 
 def soak(

@@ -20,9 +20,14 @@ JOINTS = ("joint1", "joint2", "joint3", "joint4", "joint5", "")
 
 def main() -> None:
     kind, runtime, *rest = sys.argv[1:]
-    {"deaf": deaf, "flooding": flooding, "silent": silent, "random": commanding}[kind](
-        runtime, *rest
-    )
+    kinds = {
+        "deaf": deaf,
+        "subscribing": subscribing,
+        "flooding": flooding,
+        "silent": silent,
+        "random": commanding,
+    }
+    kinds[kind](runtime, *rest)
 
 
 def deaf(runtime: str) -> None:
@@ -33,6 +38,20 @@ def deaf(runtime: str) -> None:
     socket.connect(f"ipc://{runtime}/stream")
     print("listening", flush=True)
     time.sleep(600)
+
+
+def subscribing(runtime: str) -> None:
+    """Subscribes to ever more topics as fast as it can: the publisher has to digest them all."""
+    context = zmq.Context()
+    sockets = [context.socket(zmq.SUB) for _ in range(20)]
+    for socket in sockets:
+        socket.connect(f"ipc://{runtime}/stream")
+    print("subscribing", flush=True)
+    while True:
+        for number in range(20_000):
+            sockets[number % len(sockets)].subscribe(b"%0200d" % number)
+        for number in range(20_000):
+            sockets[number % len(sockets)].unsubscribe(b"%0200d" % number)
 
 
 def flooding(runtime: str) -> None:

@@ -104,6 +104,64 @@ def test_subscribers_and_clients_that_do_not_behave(lab: Any) -> None:
         assert "still there" in [event.text for event in recording.events]
 
 
+def test_a_flood_of_subscriptions(lab: Any) -> None:
+    """What keeps a publisher busy does not keep the loop busy: that one has no ZeroMQ."""
+    file = lab.path / "r.h5"
+    run = lab.start(*lab.run_words("--record", file))
+    lab.wait_for_cycles(20)
+    threads = Path(f"/proc/{lab.process('loop')}/task").glob("*/comm")
+    assert not [name for name in map(Path.read_text, threads) if name.startswith("ZMQ")]
+    (peer,) = start_peers(lab, ("subscribing",))
+
+    for _ in range(3):
+        lab.wait_for_cycles(500)
+    peer.process.kill()
+
+    check_run(lab, run.end(), file)
+
+
+def test_a_gateway_that_is_killed_and_frozen(lab: Any) -> None:
+    """The loop goes on, says so, and what nobody heard is recorded from the spool."""
+    file = lab.path / "r.h5"
+    run = lab.start(*lab.run_words("--enable", "--record", file))
+    lab.wait_for(lambda: (status := lab.status()).recorder and status.recorder.written)
+    before = lab.wait_for_state("active")
+
+    os.kill(_gateway(lab), signal.SIGKILL)
+    lab.wait_for(lambda: "broke down and was started again (1)" in run.err)
+    lab.wait_for_cycles(100)
+    frozen = _gateway(lab)
+    os.kill(frozen, signal.SIGSTOP)
+    lab.wait_for(lambda: "silent for 3 s: no command gets through" in run.err)
+    os.kill(frozen, signal.SIGCONT)
+    lab.wait_for(lambda: "answers again" in run.err)
+    after = lab.wait_for_cycles(100)
+
+    assert after.state == "active", "no motor stops for a client"
+    assert after.cycles > before.cycles + 3000
+    check_run(lab, run.end(), file)
+
+
+def _gateway(lab: Any) -> int:
+    """The process that has the sockets: the younger one of two."""
+    found: list[int] = []
+
+    def is_there() -> bool:
+        lines = lab.processes().items()
+        found[:] = [number for number, line in lines if "daq.stream.gateway" in line]
+        return len(found) == 2
+
+    lab.wait_for(is_there)
+    parents = {number: int(_stat(number)[1]) for number in found}
+    (child,) = (number for number in found if parents[number] in found)
+    return child
+
+
+def _stat(number: int) -> list[str]:
+    """State, parent and so on."""
+    return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
+
+
 @pytest.mark.timeout(600)
 def test_random_commands_from_three_clients(lab: Any) -> None:
     """Valid, malformed, out of limits, at the wrong time: nobody gets beyond the limits."""

@@ -141,6 +141,7 @@ def test_tcp_only_when_asked_for(make_service: MakeService) -> None:
         ("/var/lib/my arm", "StateDirectory", '"my arm"'),
         ("/data/100%", "ReadWritePaths", "-/data/100%%"),
         ("/home/me/recordings", "BindPaths", "-/home/me/recordings"),
+        ("/tmp/try", "BindPaths", "-/tmp/try"),
     ],
 )
 def test_where_recordings_may_go(
@@ -150,11 +151,11 @@ def test_where_recordings_may_go(
     assert settings(unit, key) == [value]
 
 
-def test_a_program_in_a_home_is_shown_alone(make_service: MakeService) -> None:
-    code = (Path("/home/me/armature"), Path("/usr"), Path("/home/me/armature"))
+def test_a_program_in_a_hidden_place_is_shown_alone(make_service: MakeService) -> None:
+    code = (Path("/home/me/armature"), Path("/usr"), Path("/home/me/armature"), Path("/tmp/a"))
     unit = loop_unit(make_service(code=code))
     assert settings(unit, "ProtectHome") == ["tmpfs"]
-    assert settings(unit, "BindReadOnlyPaths") == ["/home/me/armature"]
+    assert settings(unit, "BindReadOnlyPaths") == ["/home/me/armature", "/tmp/a"]
 
 
 # --- quoting --------------------------------------------------------------------------------------
@@ -197,16 +198,17 @@ def test_no_word_leaves_its_line_or_is_expanded(text: str) -> None:
 LOOP_PARTS = """
 import fcntl, mmap, os
 from pathlib import Path
-import numpy, zmq
+import numpy
+from daq.loop.event_log import EventLog
 from daq.realtime import MonotonicClock, acquire_privileges, release_privileges
 from daq.robot.description import Timing
+from daq.runtime_directory import RuntimeDirectory
 from daq.service.notify import Notifier
+from daq.stream.gateway_link import GatewayLink
 
-context = zmq.Context()
-sockets = []
-for number, kind in enumerate((zmq.PUB, zmq.ROUTER)):
-    sockets.append(context.socket(kind))
-    sockets[-1].bind(f"ipc://{number}")
+log = EventLog()
+gateway = GatewayLink(RuntimeDirectory(Path()))
+gateway.wait_until_open()
 spool = open("spool", "w+b")
 spool.truncate(1 << 20)
 fcntl.flock(spool, fcntl.LOCK_EX)
@@ -219,16 +221,15 @@ for cycle in range(20):
     deadline_ns += 1_000_000
     clock.sleep_until_ns(deadline_ns)
     ring[cycle] = 1
-    sockets[0].send_multipart([b"batch", bytes(100)], zmq.DONTWAIT)
+    gateway.publish(b"header", bytes(100))
     notifier.watchdog()
 release_privileges()
-for socket in sockets:
-    socket.close(0)
-context.term()
+gateway.close()
+log.close()
 notifier.close()
 ring.close()
 spool.close()
-print(refusals)
+print(refusals, gateway.dropped)
 """
 
 RECORDER_PARTS = """
@@ -262,7 +263,7 @@ def test_the_loops_parts_work_under_its_filter(
     confined: Confined, make_service: MakeService
 ) -> None:
     done = confined(loop_unit(make_service()), LOOP_PARTS)
-    assert (done.stdout, done.stderr) == ("()\n", "")
+    assert (done.stdout, done.stderr) == ("() 0\n", "")
 
 
 @pytest.mark.compiler

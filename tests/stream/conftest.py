@@ -44,6 +44,7 @@ from daq.stream.messages import (
     Status,
 )
 from daq.stream.publisher import Publisher
+from daq.stream.requests import carry_out
 from daq.stream.runtime_lock import RuntimeLock
 from firmware_protocol.fingerprint import fingerprint
 from firmware_protocol.profiles import PROFILES
@@ -180,6 +181,30 @@ class FakeLoop:
         self.later = [msgspec.structs.replace(self.status, **change) for change in changes]
 
 
+class PolledServer:
+    """A command socket, and a loop that answers when it is polled."""
+
+    def __init__(
+        self,
+        context: zmq.Context[Any],
+        endpoints: list[str],
+        handler: Callable[..., object],
+        *,
+        curve: Keys | None = None,
+    ) -> None:
+        self._server = CommandServer(context, endpoints, curve=curve)
+        self.handler = handler
+        self.close = self._server.close
+
+    def poll(self) -> bool:
+        """Handle at most one message; says whether there was one."""
+        is_there = bool(self._server.socket.poll(0))
+        request = self._server.receive()
+        if request is not None:
+            self._server.answer(carry_out(request, self.handler))
+        return is_there
+
+
 class Server:
     """A loop's sockets in a thread of their own: polls, and publishes when asked to."""
 
@@ -192,7 +217,7 @@ class Server:
         self._context: zmq.Context[Any] = zmq.Context()
         self.access = Access(self._context, keys) if keys else None
         self.publisher = Publisher(self._context, [endpoints.stream], curve=keys)
-        self.commands = CommandServer(self._context, [endpoints.commands], handler, curve=keys)
+        self.commands = PolledServer(self._context, [endpoints.commands], handler, curve=keys)
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
 
@@ -245,6 +270,18 @@ def runtime(tmp_path: Path) -> RuntimeDirectory:
 @pytest.fixture
 def loop() -> FakeLoop:
     return FakeLoop()
+
+
+@pytest.fixture
+def polled_server(context: zmq.Context[Any], loop: FakeLoop) -> Callable[..., PolledServer]:
+    """Makes a server; `loop` answers unless another handler is given."""
+
+    def make(
+        endpoint: str, *more: str, handler: Callable[..., object] = loop, curve: Keys | None = None
+    ) -> PolledServer:
+        return PolledServer(context, [endpoint, *more], handler, curve=curve)
+
+    return make
 
 
 @pytest.fixture

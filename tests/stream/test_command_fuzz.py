@@ -11,7 +11,6 @@ import zmq
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from daq.stream.command_server import CommandServer
 from daq.stream.errors import RefusedError
 from daq.stream.messages import (
     AnyCommand,
@@ -79,9 +78,9 @@ messages = st.one_of(
 class Rig:
     """A server, a raw client, and a handler that insists on valid commands."""
 
-    def __init__(self, context: zmq.Context[Any]) -> None:
+    def __init__(self, context: zmq.Context[Any], polled_server: Any) -> None:
         self.handled = 0
-        self.server = CommandServer(context, ["inproc://fuzz"], self.handle)
+        self.server = polled_server("inproc://fuzz", handler=self.handle)
         self.client = context.socket(zmq.DEALER)
         self.client.connect("inproc://fuzz")
 
@@ -105,8 +104,8 @@ class Rig:
 
 
 @pytest.fixture
-def rig(context: zmq.Context[Any]) -> Rig:
-    return Rig(context)
+def rig(context: zmq.Context[Any], polled_server: Any) -> Rig:
+    return Rig(context, polled_server)
 
 
 @settings(max_examples=2000, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from daq.stream.endpoints import robot_endpoints
 from daq.stream.errors import CommandTimeoutError, StreamTimeoutError
 from daq.stream.keys import Keys, allow_key, load_keys, make_keys
 from daq.stream.messages import Status, Stop
+from daq.stream.publisher import Publisher
 from daq.stream.subscriber import Subscriber
 
 PATIENCE_S = 30.0
@@ -92,9 +92,9 @@ def test_client_refuses_a_false_robot(
 
 
 def test_nobody_gets_in_when_nobody_decides(
-    context: Any, address: str, loop: Any, parties: Any
+    address: str, loop: Any, parties: Any, polled_server: Any
 ) -> None:
-    server = CommandServer(context, [address], loop, curve=load_keys(parties.robot))
+    server = polled_server(address, curve=load_keys(parties.robot))
     with (
         CommandClient(address, keys=load_keys(parties.friend)) as client,
         pytest.raises(CommandTimeoutError),
@@ -106,11 +106,11 @@ def test_nobody_gets_in_when_nobody_decides(
 
 
 def test_one_socket_is_local_without_keys_and_remote_with_them(
-    context: Any, runtime: RuntimeDirectory, address: str, loop: Any, parties: Any
+    context: Any, runtime: RuntimeDirectory, address: str, parties: Any, polled_server: Any
 ) -> None:
     keys = load_keys(parties.robot)
     access = Access(context, keys)
-    server = CommandServer(context, [address, runtime.commands], loop, curve=keys)
+    server = polled_server(address, runtime.commands, curve=keys)
     local, remote, naked = (context.socket(zmq.DEALER) for _ in range(3))
     local.connect(runtime.commands)
     naked.connect(address)
@@ -126,18 +126,16 @@ def test_one_socket_is_local_without_keys_and_remote_with_them(
         server.poll()
         naked.poll(1)
 
-    assert sorted(command.id for command in loop.told(Status)) == [0, 1]
+    assert sorted(command.id for command in server.handler.told(Status)) == [0, 1]
     assert local.poll(0)
     assert remote.poll(0)
     assert not naked.poll(0)
 
 
-@pytest.mark.parametrize("server_class", [CommandServer])
-def test_tcp_is_refused_without_keys(
-    context: Any, server_class: Callable[..., Any], address: str, loop: Any
-) -> None:
-    with pytest.raises(ConfigError, match=r"TCP needs keys.*armature keys"):
-        server_class(context, [address], loop)
+def test_tcp_is_refused_without_keys(context: Any, address: str) -> None:
+    for server_class in (CommandServer, Publisher):
+        with pytest.raises(ConfigError, match=r"TCP needs keys.*armature keys"):
+            server_class(context, [address])
     with pytest.raises(ConfigError, match="TCP needs keys"):
         CommandClient(address)
     with pytest.raises(ConfigError, match="TCP needs keys"):

@@ -21,7 +21,7 @@ def test_plotjuggler_reads_it(context: zmq.Context[Any], address: str) -> None:
     values = {"J1/position_rad": 0.25, "J1/is_homed": True, "state": 3}
     deadline = time.monotonic() + 30.0
     while not reader.poll(10):
-        stream.send(1234.5678901, values)
+        stream.send(b"1234.567890", msgspec.msgpack.encode(values))
         assert time.monotonic() < deadline
 
     topic, payload, stamp = reader.recv_multipart()

@@ -67,6 +67,12 @@ def test_unexpected_payload() -> None:
         read_request(b'{"command": "enable"}', b"x")
 
 
+def test_a_name_is_refused_in_words() -> None:
+    with pytest.raises(BadRequestError, match=r"`str` of letters, digits, .* - at `\$\.name`") as e:
+        read_request(b'{"command": "record-start", "name": "../../evil"}', None)
+    assert "[A-Z" not in e.value.message
+
+
 def test_good_requests() -> None:
     assert read_request(b'{"command": "enable", "id": 7}', None) == (Enable(id=7), b"")
     rows = read_request(b'{"command": "play-rows", "first": 2}', b"rows")

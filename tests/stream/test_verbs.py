@@ -190,13 +190,14 @@ def test_wait_for_idle(send: Any, loop: Any, action: str) -> None:
     assert send(action, "--wait").exit_code == OK
 
 
-def test_fault_while_waiting(send: Any, loop: Any) -> None:
-    fault = {"state": "fault", "reason": "board lower: crc"}
+@pytest.mark.parametrize(("is_of_board", "exit_code"), [(True, BOARD_FAULT), (False, FAILED)])
+def test_fault_while_waiting(send: Any, loop: Any, is_of_board: bool, exit_code: int) -> None:
+    fault = {"state": "fault", "reason": "board lower: crc", "is_fault_of_board": is_of_board}
     loop.will_be({}, {"state": "calibrating"}, {"state": "stopping"}, fault)
 
     result = send("enable", "--wait", "--json")
 
-    assert result.exit_code == BOARD_FAULT
+    assert result.exit_code == exit_code
     assert "fault: board lower: crc" in result.err
     assert result.json["ok"] is False
 
