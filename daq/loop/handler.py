@@ -269,6 +269,10 @@ class Handler:
             raise RefusedError("not-now", f"{self._leader} is going on")
         self._require_homed(range(len(self._robot.joints)))
         self._control.play(upload.playback)
+        for name, speed_rad_s, limit_rad_s in upload.near_limits:
+            text = f"joint {name}: the trajectory reaches {speed_rad_s:.4g} rad/s, limit "
+            text += f"{limit_rad_s:.4g} rad/s; if it overshoots, the robot stops"
+            self._cycle.events.add("limit", text, severity="warning", source=name)
         self._upload = None
         self._machine.activate(True)
         return {"rows": upload.playback.rows, "duration_s": upload.playback.cycles * self._period_s}

@@ -9,6 +9,9 @@ from daq.motion.playback import Playback
 from daq.robot.description import Robot
 from daq.stream.errors import RefusedError
 
+_NEAR = 0.9
+"""Of the speed limit: an arm that follows imperfectly may exceed it."""
+
 
 class Upload:
     """Collects an announced trajectory.
@@ -28,6 +31,8 @@ class Upload:
         self._columns = len(robot.joints) * (3 if has_torque else 2)
         self._checker = RowChecker(robot, period_s=period_s)
         self._previous: list[float] | None = None
+        self._joints = robot.joints
+        self._speeds = np.zeros(len(robot.joints))
         self.playback = Playback(len(robot.joints), has_torque=has_torque)
 
     @property
@@ -39,6 +44,16 @@ class Upload:
     def missing(self) -> int:
         """Rows still to come."""
         return self._announced - self.playback.rows
+
+    @property
+    def near_limits(self) -> list[tuple[str, float, float]]:
+        """Joints that will go nearly as fast as they may: name, speed and limit in rad/s."""
+        speeds = zip(self._joints, self._speeds.tolist(), strict=True)
+        return [
+            (joint.name, speed, joint.limits.velocity_max_rad_s)
+            for joint, speed in speeds
+            if speed > _NEAR * joint.limits.velocity_max_rad_s
+        ]
 
     def add(self, first: int, payload: bytes) -> int:
         """Take some rows; returns how many there are now.
@@ -61,5 +76,8 @@ class Upload:
         rows = np.frombuffer(payload, "<f8").reshape(count, self._columns)
         self._checker.check(rows, first_row=first, previous_row=self._previous)
         self._previous = rows[-1].tolist()
+        joints = len(self._joints)
+        highest = np.abs(rows[:, joints : 2 * joints]).max(axis=0)
+        self._speeds = np.maximum(self._speeds, highest)
         self.playback.append(payload)
         return self.playback.rows

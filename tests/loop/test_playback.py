@@ -218,3 +218,16 @@ def test_a_start_outside_reach_is_refused_and_can_be_repeated() -> None:
     rig.step(800)
     rig.send(m.PlayStart())
     assert rig.tracks[0].mode is Mode.PLAY
+
+
+@pytest.mark.parametrize(("amplitude_rad", "said"), [(0.65, 0), (0.75, 4)])
+def test_a_trajectory_near_the_speed_limit_is_remarked_upon(
+    amplitude_rad: float, said: int
+) -> None:
+    """4.1 and 4.7 rad/s, the limit is 5."""
+    rig = homed_arm()
+    upload(rig, swing(1.0, amplitude_rad))
+    rig.send(m.PlayStart())
+    warnings = [e.text for e in rig.cycle.events.latest if "the trajectory reaches" in e.text]
+    assert len(warnings) == said
+    assert all("4.712 rad/s, limit 5 rad/s" in text for text in warnings)
