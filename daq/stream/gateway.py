@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import math
 import os
 import resource
 import signal
@@ -51,6 +52,8 @@ MEMORY_MAX_BYTES = 512 << 20
 _REPORT_EVERY_S = 0.5
 _ANSWER_MAX_S = 2 * EXPIRES_S
 """By then it has expired, and "nothing was done" is true."""
+_DEAF_S = 1.0
+"""A loop that did not answer is not asked again for so long."""
 _AT_ONCE = 64
 _RESTART_AFTER_S = 0.2
 _LOCK_MAX_S = 5.0
@@ -102,7 +105,7 @@ class Gateway:
         # Answers to the gateway before us must not be taken for ours.
         self._number = time.monotonic_ns()
         self._asked_s: float | None = None
-        self._is_loop_deaf = False
+        self._deaf_until_s = -math.inf
         self._reported_s = 0.0
         self._is_loop_there = True
 
@@ -145,16 +148,17 @@ class Gateway:
         try:
             packet = _receive(self._commands)
         except BlockingIOError:
-            if self._asked_s is not None and time.monotonic() > self._asked_s + _ANSWER_MAX_S:
-                self._asked_s, self._is_loop_deaf = None, True
+            now_s = time.monotonic()
+            if self._asked_s is not None and now_s > self._asked_s + _ANSWER_MAX_S:
+                self._asked_s, self._deaf_until_s = None, now_s + _DEAF_S
                 self._server.refuse(_NO_ANSWER)
             return
         if not packet:
             # The loop ends; what it published last comes through the other pair.
             self._poller.register(self._commands, 0)
-            self._is_loop_deaf = True
+            self._deaf_until_s = math.inf
             return
-        self._is_loop_deaf = False
+        self._deaf_until_s = -math.inf
         number, answer = read_answer_packet(packet)
         if number == self._number and self._asked_s is not None:
             self._asked_s = None
@@ -171,12 +175,13 @@ class Gateway:
         request = self._server.receive()
         if request is None:
             return
-        if self._is_loop_deaf:
-            # It has one unanswered request, and gets no more: none shall be carried out later.
+        now_s = time.monotonic()
+        if now_s < self._deaf_until_s:
+            # Those who wait behind this one get their answers soon, and none comes too late.
             self._server.refuse(_NO_ANSWER)
             return
         self._number += 1
-        self._asked_s = time.monotonic()
+        self._asked_s = now_s
         numbered = NumberedRequest(self._number, time.monotonic_ns(), request)
         with contextlib.suppress(OSError):  # the loop is ending
             self._commands.sendmsg(request_packet(numbered))

@@ -318,6 +318,18 @@ def test_a_request_expires(live: Loop, runtime: RuntimeDirectory, loop: Any) -> 
     assert not loop.told(Enable)
 
 
+def test_an_answer_that_never_comes_shuts_nobody_out(live: Loop, runtime: RuntimeDirectory) -> None:
+    live.is_away.set()
+    time.sleep(0.1)
+    with CommandClient(runtime.commands) as client:
+        with pytest.raises(CommandRefusedError, match="the loop does not answer"):
+            client.ask(Enable())
+        live.link.commands.recv(1 << 16)  # read, and forgotten
+        live.is_away.clear()
+
+        wait_for(lambda: _is_status_answered(client))
+
+
 def _is_status_answered(client: CommandClient) -> bool:
     with contextlib.suppress(CommandRefusedError):
         return client.status().state == "idle"
