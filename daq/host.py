@@ -42,13 +42,14 @@ def diagnose_pi_spi(robot: Robot, root: Path = Path("/")) -> Iterator[Finding]:
 
 def _kernel(root: Path) -> Finding:
     release = _read(root / "proc/sys/kernel/osrelease") or os.uname().release
+    machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)
     if _read(root / "sys/kernel/realtime") == "1":
         return Finding(Level.OK, "kernel", f"{release}, PREEMPT_RT")
     return Finding(
         Level.WARNING,
         "kernel",
         f"{release} without PREEMPT_RT: rare wake-ups come milliseconds late",
-        "install a PREEMPT_RT kernel (Debian: linux-image-rt-arm64) for the last hundredth",
+        f"install a PREEMPT_RT kernel (Debian: linux-image-rt-{machine}) for the last hundredth",
     )
 
 
@@ -110,7 +111,8 @@ def _isolated_cores(root: Path) -> Finding:
         Level.WARNING,
         "isolated cores",
         "none: the loop shares its core with everything else",
-        "append isolcpus=3 to the kernel's command line (on a Pi: cmdline.txt) and reboot",
+        f"append isolcpus={(os.cpu_count() or 4) - 1} to the kernel's command line (on a Pi: "
+        "cmdline.txt) and reboot",
     )
 
 

@@ -14,7 +14,10 @@ from daq.errors import ConfigError
 from daq.links.address import LinkAddress, LinkKind, parse_link
 from daq.loop.agenda import Agenda
 from daq.loop.daemon import Daemon, Options, Result
+from daq.loop.runner import TIME_IS_OVER
 from daq.loop.setup import Loop, make_session
+from daq.motion.errors import MotionError
+from daq.motion.limits import check_rows
 from daq.motion.trajectory_file import read_trajectory
 from daq.robot.description import Robot
 from daq.robot.load import load_robot, robot_text
@@ -187,7 +190,14 @@ def run_loop(arguments: argparse.Namespace, *, record: str | None) -> tuple[Resu
             return daemon.run(), ""
         ends_when_done = arguments.play is not None and arguments.duration is None
         result = daemon.run(agenda=agenda.step, is_over=lambda: ends_when_done and agenda.is_over)
-        return result, agenda.problem
+        return result, agenda_problem(agenda, result)
+
+
+def agenda_problem(agenda: Agenda, result: Result) -> str:
+    """Why a run has not done what it was asked for, empty if it has."""
+    if agenda.problem or result.status.reason != TIME_IS_OVER or not agenda.unfinished:
+        return agenda.problem
+    return f"the time was over before {agenda.unfinished} was: give a longer --duration"
 
 
 def with_command_timeout(robot: Robot, timeout_ms: int | None) -> Robot:
@@ -239,8 +249,19 @@ def is_emulated(address: LinkAddress) -> bool:
 
 
 def read_play_file(path: Path | None, robot: Robot) -> Any:
-    """The trajectory to play, None for none; checked before anything is opened."""
-    return None if path is None else read_trajectory(path, [joint.name for joint in robot.joints])
+    """The trajectory to play, None for none; checked before anything is opened.
+
+    Raises:
+        MotionError: It cannot be read, or not be played within the robot's limits.
+    """
+    if path is None:
+        return None
+    trajectory = read_trajectory(path, [joint.name for joint in robot.joints])
+    try:
+        check_rows(trajectory.rows, robot)
+    except MotionError as error:
+        raise MotionError(f"{path}: {error}") from error
+    return trajectory
 
 
 def make_agenda(loop: Loop, arguments: argparse.Namespace, trajectory: Any) -> Agenda | None:

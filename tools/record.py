@@ -21,7 +21,7 @@ from daq.runtime_directory import RuntimeDirectory, runtime_directory
 from daq.service.notify import Notifier
 from daq.stream.command_client import CommandClient
 from daq.stream.messages import Report
-from tools.cli import FAILED, OK, Verbs, add_json_option, add_verb, print_json
+from tools.cli import FAILED, OK, Verbs, add_json_option, add_verb, print_json, say
 from tools.processes import OUR_COMMAND
 
 _EXAMPLE = """\
@@ -102,6 +102,8 @@ def _record(arguments: argparse.Namespace) -> int:
         for journal in unattended(out, spools):
             if not arguments.since_ns or journal.stat().st_mtime_ns >= arguments.since_ns:
                 converter.start(journal)
+        if arguments.file is None:
+            say(f"armature: recorder of {runtime.path}: recordings go to {out}")
         parent = os.getppid()
         record(
             runtime.stream,

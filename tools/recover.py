@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
+from daq.errors import ConfigError
+from daq.recorder.conversion import InlineConverter
 from daq.recorder.converters import Conversion, Conversions
+from daq.recorder.daemon import only_recorder
+from daq.recorder.recorder import Recorder
 from daq.recorder.recovery import find_all, recover
 from daq.recorder.spools import Spools
 from daq.runtime_directory import RuntimeDirectory, default_runtime_path, runtime_directory
@@ -36,9 +41,14 @@ def add_to(verbs: Verbs, summary: str) -> None:
 
 
 def _recover(arguments: argparse.Namespace) -> int:
-    spools = Spools(_runtime(arguments.runtime))
-    with progress_bar("recovering") as advance:
+    runtime = _runtime(arguments.runtime)
+    spools = Spools(runtime)
+    # For programs no bar: `armature record` runs this, perhaps on a terminal.
+    with nullcontext(None) if arguments.json else progress_bar("recovering") as advance:
         results = [recover(path, spools, progress=advance) for path in find_all(arguments.paths)]
+    directories = [path for path in arguments.paths if path.is_dir()]
+    if directories and runtime is not None:
+        results += _adopt(directories[0], runtime)
     if arguments.json:
         print_json(Conversions(tuple(results)))
     elif results:
@@ -49,6 +59,17 @@ def _recover(arguments: argparse.Namespace) -> int:
     for problem in problems:
         say(f"armature: {problem}")
     return FAILED if problems else OK
+
+
+def _adopt(directory: Path, runtime: RuntimeDirectory) -> list[Conversion]:
+    """Record what loops left in their spools that no recorder has heard of."""
+    converter = InlineConverter()
+    try:
+        with only_recorder(runtime):
+            Recorder(directory.absolute(), spools=Spools(runtime), converter=converter).adopt()
+    except ConfigError:
+        pass  # there is a recorder: it does so itself
+    return converter.results
 
 
 def _runtime(path: Path | None) -> RuntimeDirectory | None:
@@ -65,7 +86,6 @@ def _print_table(results: Sequence[Conversion]) -> None:
     table = Table("journal", "recording")
     for heading in ("samples", "from spool", "missing", "damaged bytes"):
         table.add_column(heading, justify="right")
-    table.add_column("remark")
     for result in results:
         table.add_row(
             escape(Path(result.journal).name),
@@ -74,6 +94,9 @@ def _print_table(results: Sequence[Conversion]) -> None:
             str(result.fetched),
             str(result.missing),
             str(result.damaged_bytes + result.torn_bytes),
-            escape(result.note or ("stays: see below" if result.problem else "")),
         )
-    make_console().print(table)
+    console = make_console()
+    console.print(table)
+    for result in results:
+        if result.note:
+            console.print(escape(f"{Path(result.journal).name}: {result.note}"))

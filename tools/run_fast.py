@@ -25,7 +25,14 @@ from daq.robot.load import robot_text
 from hw_mocks.faults import FaultKind
 from tools.boards import open_boards
 from tools.cli import say
-from tools.loop import exit_code, make_agenda, read_play_file, result_json, with_command_timeout
+from tools.loop import (
+    agenda_problem,
+    exit_code,
+    make_agenda,
+    read_play_file,
+    result_json,
+    with_command_timeout,
+)
 from tools.mock_options import make_mock
 from tools.progress import progress_bar
 from tools.version import __version__, commit
@@ -104,7 +111,7 @@ def run_fast(arguments: argparse.Namespace) -> tuple[dict[str, object], int]:
             recorder.finish()
     result = Result(loop.status(), runner.elapsed_ns * 1e-9)
     summary = result_json(result)
-    problem = agenda.problem if agenda else ""
+    problem = agenda_problem(agenda, result) if agenda else ""
     if target is not None:
         made = next((made for made in converter.results if made.file), None)
         if made is None:

@@ -126,7 +126,12 @@ def add_to(verbs: Verbs, summary: str) -> None:
     for gain, unit in (("kp", "A/rad"), ("kd", "A·s/rad"), ("ki", "A/(rad·s)")):
         _add_list(parsers["gains"], gain, _numbers, "X", f"per joint, in {unit}")
     _add_list(parsers["home"], "posture", _numbers, "X", "about where the joints are now, in rad")
-    parsers["play"].add_argument("file", type=Path, metavar="FILE", help="t, q, dq, maybe torque")
+    parsers["play"].add_argument(
+        "file",
+        type=Path,
+        metavar="FILE",
+        help="HDF5, NPZ or CSV: t_s, q_rad, dq_rad_s, maybe tau_nm",
+    )
     parsers["record start"].add_argument("name", nargs="?", default="", metavar="NAME")
     parsers["record mark"].add_argument("text", metavar="TEXT")
 
@@ -141,7 +146,7 @@ def _add(actions: Verbs, action: str) -> argparse.ArgumentParser:
     )
     # "-0.1,0.2" and "-1e-3" are numbers, not options.
     parser._negative_number_matcher = re.compile(r"-\.?[0-9]")  # noqa: SLF001
-    parser.set_defaults(action=action, arm=False, wait=False)
+    parser.set_defaults(action=action, arm=False, wait=False, duration=0.0)
     if action in _MOVING:
         parser.add_argument(
             "--arm", action="store_true", help="yes, move the motors of a real robot"
@@ -191,9 +196,13 @@ def _status(arguments: argparse.Namespace) -> int:
 
 
 def _send(arguments: argparse.Namespace) -> int:
-    with open_client(arguments, _PATIENCE_S if arguments.wait else 0.0) as client:
+    if arguments.wait and arguments.action == "mode" and arguments.mode == "velocity":
+        say("armature: mode velocity goes on until another mode is sent: leave out --wait")
+        return USAGE
+    with open_client(arguments, _patience_s(arguments)) as client:
+        status: LoopStatus | None = None
+        duration_s = arguments.duration
         try:
-            duration_s = 0.0
             if arguments.action in _MOVING:
                 status = client.status()
                 if not _may_move(arguments, status):
@@ -206,10 +215,23 @@ def _send(arguments: argparse.Namespace) -> int:
         exit_code, ending = OK, "accepted"
         if arguments.wait:
             exit_code, ending = wait_until(
-                client, arguments.action, timeout_s=arguments.timeout, duration_s=duration_s
+                client,
+                arguments.action,
+                before=status,
+                timeout_s=arguments.timeout,
+                duration_s=duration_s,
             )
+    if arguments.action == "record start" and not (result or {}).get("has_recorder", True):
+        say("armature: warning: no recorder reports: start `armature record` within 60 s")
     _say_ending(arguments, exit_code, ending, result)
     return exit_code
+
+
+def _patience_s(arguments: argparse.Namespace) -> float:
+    """How long to wait for a loop that is being started."""
+    if not arguments.wait:
+        return 0.0
+    return _PATIENCE_S if arguments.timeout is None else min(_PATIENCE_S, arguments.timeout)
 
 
 def _say_refusal(arguments: argparse.Namespace, error: CommandRefusedError) -> int:

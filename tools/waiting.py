@@ -60,6 +60,7 @@ WAITS = {
     "play": Wait(
         "the trajectory is over", lambda s: _is_on(s) and _no_joint_in("play", s), _is_idle, 60.0
     ),
+    "mode": Wait("the joints are at rest", lambda s: _is_on(s) and s.is_at_rest, _is_idle, 30.0),
     "disable": Wait("it is idle", _is_idle, _never, 30.0),
     "stop": Wait("it is idle", _is_idle, _never, 30.0),
 }
@@ -67,13 +68,19 @@ WAITS = {
 
 
 def wait_until(
-    client: CommandClient, action: str, *, timeout_s: float | None, duration_s: float = 0.0
+    client: CommandClient,
+    action: str,
+    *,
+    before: LoopStatus | None,
+    timeout_s: float | None,
+    duration_s: float = 0.0,
 ) -> tuple[int, str]:
     """Wait for what an action is for.
 
     Args:
         client: Connection to the loop.
         action: One of `WAITS`; it has been accepted.
+        before: The status before that, where it matters: of `play`.
         timeout_s: How long, None for the action's own time.
         duration_s: How long a trajectory takes.
 
@@ -90,6 +97,8 @@ def wait_until(
                 exit_code = BOARD_FAULT if status.is_fault_of_board else FAILED
                 return exit_code, f"fault: {status.reason}"
             if wait.is_done(status):
+                if action == "play" and before and status.trajectories == before.trajectories:
+                    return FAILED, "the trajectory was left before its end"
                 return OK, wait.purpose
             if wait.is_lost(status):
                 return FAILED, f"ended early in state {status.state}: {status.reason}"

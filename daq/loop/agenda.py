@@ -42,12 +42,19 @@ class Agenda:
         self._loop = loop
         self._steps: list[Step] = []
         self._current: Step | None = None
+        self._aim = ""
+        self._is_given_up = False
         self.problem = ""
 
     @property
     def is_over(self) -> bool:
         """Whether everything is done, or cannot be."""
         return not self._steps and self._current is None
+
+    @property
+    def unfinished(self) -> str:
+        """What it was about and has not come to its end; empty if it has."""
+        return self._aim if self._is_given_up or not self.is_over else ""
 
     def enable(self) -> None:
         """Enable and calibrate, once every board has answered."""
@@ -60,6 +67,7 @@ class Agenda:
 
     def home(self) -> None:
         """Find every joint's zero."""
+        self._aim = "homing"
         self._add(m.Home(), lambda: self._control.homing is None)
 
     def play(self, rows: np.ndarray[Any, np.dtype[np.float64]], *, has_torque: bool) -> None:
@@ -70,6 +78,7 @@ class Agenda:
                 per cycle.
             has_torque: Whether there are torques.
         """
+        self._aim = "the trajectory"
         data = np.ascontiguousarray(rows, "<f8")
         self._add(m.PlayBegin(rows=len(data), has_torque=has_torque), lambda: True)
         for first in range(0, len(data), _ROWS_AT_ONCE):
@@ -97,6 +106,7 @@ class Agenda:
 
     def _give_up(self, problem: str) -> None:
         self.problem = self.problem or problem
+        self._is_given_up = self._is_given_up or not self.is_over
         self._steps.clear()
         self._current = None
 

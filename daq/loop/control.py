@@ -35,6 +35,7 @@ class Control:
         homing: The search that is going on.
         is_changed: Whether a mode or a joint's zero has changed; whoever has seen it clears it.
         is_busy: Whether there is anything to do in the next cycle.
+        trajectories: How many were played to their end.
     """
 
     def __init__(self, axes: Sequence[Axis], events: Events, *, period_s: float) -> None:
@@ -45,6 +46,7 @@ class Control:
         self._joints = [axis.joint for axis in axes]
         self._period_s = period_s
         self._play: moves.Sequence | None = None
+        self.trajectories = 0
         self._k = 0
         self._busy: list[Track] = []
         self.is_busy = False
@@ -141,6 +143,8 @@ class Control:
         for track in self.tracks:
             track.enter(Mode.PLAY, None)
         self._play, self._k = motion, 1  # as in `Track.enter`
+        duration_s = playback.cycles * self._period_s
+        self._events.add("play", f"a trajectory of {duration_s:.3f} s begins")
         self.note_change()
 
     def home(self, run: HomingRun) -> None:
@@ -154,6 +158,8 @@ class Control:
 
     def come_to_rest(self) -> None:
         """Bring every moving joint smoothly to rest and hold it."""
+        if self._play is not None:
+            self._events.add("play", "the trajectory is left before its end", severity="warning")
         self._play = None
         self.homing = None
         moving = [n for n, track in enumerate(self.tracks) if track.mode is not Mode.OFF]
@@ -185,6 +191,8 @@ class Control:
             track.lead(row[number], row[count + number], row[2 * count + number])
         if motion.number == _TRAJECTORY_OVER:
             self._play = None
+            self.trajectories += 1
+            self._events.add("play", "the trajectory is over")
             for track in self.tracks:
                 track.enter(Mode.HOLD, None)
             self.note_change()

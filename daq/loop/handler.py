@@ -120,7 +120,6 @@ class Handler:
         return {"state": self._machine.state.name.lower()}
 
     def _disable(self, _command: m.Disable, _payload: bytes) -> object:
-        self._require("disable", State.CALIBRATING, State.READY, State.ACTIVE)
         if self._is_disabling:
             pass  # to begin anew each time would keep the robot moving
         elif self._machine.state is State.ACTIVE:
@@ -289,7 +288,11 @@ class Handler:
         if self._output.is_recording:
             raise RefusedError("not-now", f"{self._output.recording_name} is on: stop it first")
         request = self._output.start_recording(command.name)
-        return {"number": request.number, "first_seq": request.first_seq}
+        return {
+            "number": request.number,
+            "first_seq": request.first_seq,
+            "has_recorder": self._recorder.is_heard,
+        }
 
     def _record_stop(self, _command: m.RecordStop, _payload: bytes) -> object:
         if not self._output.is_recording:
@@ -322,9 +325,9 @@ class Handler:
         if state not in states:
             wanted = " or ".join(state.name.lower() for state in states)
             hint = {State.FAULT: "; reset first", State.IDLE: "; enable first"}.get(state, "")
-            text = f"{what} needs state {wanted}, the robot is {state.name.lower()}{hint}"
+            text = f"{what} needs state {wanted}, the state is {state.name.lower()}{hint}"
             raise RefusedError("not-now", text)
-        if self._is_disabling and what != "disable":
+        if self._is_disabling:
             raise RefusedError("not-now", f"{what}: the robot is being disabled")
 
     def _require_homed(self, numbers: Sequence[int]) -> None:

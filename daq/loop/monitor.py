@@ -191,7 +191,7 @@ class UnitGuard:
         if fault is not None:
             self._trip_board(
                 f"board {self._unit.port.name} on {self._unit.board.link.name} reports error "
-                f"{fault.code}, {fault.meaning}. {fault.remedy}"
+                f"{fault.code}, {fault.meaning}. {fault.remedy} (`armature send reset`)"
             )
 
     def _strike(self, raws: tuple[int, ...]) -> None:

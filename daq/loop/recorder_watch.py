@@ -32,6 +32,12 @@ class RecorderWatch:
         """Since the last report."""
         return None if self.report is None else (self._now_ns() - self._reported_ns) * 1e-9
 
+    @property
+    def is_heard(self) -> bool:
+        """Whether there is one, and it reports."""
+        age_s = self.age_s
+        return age_s is not None and age_s <= SILENT_AFTER_S
+
     def take(self, report: RecorderReport) -> None:
         """A report has come."""
         before, self.report = self.report, report

@@ -13,6 +13,7 @@ from typing import Protocol
 from daq.loop.cycle import Cycle
 from daq.states import State
 
+TIME_IS_OVER = "the time is over"
 _FAREWELL_CYCLES = 3
 """Commands with ES off that go out before the loop ends: one may get lost on the way."""
 
@@ -86,10 +87,13 @@ class Runner:
             while not self._has_ended():
                 self._period(self._cycle.run)
         except BaseException as error:
+            self._ending = f"internal error: {type(error).__name__}"
             self._stop_motors(error)
             raise
         finally:
             with contextlib.suppress(Exception):
+                # A recording without this was cut off.
+                self._cycle.events.add("end", f"the loop ends: {self._ending}")
                 self._cycle.output.close_batch(self._clock.now_ns())
                 self._cycle.output.hand_on()
 
@@ -109,7 +113,7 @@ class Runner:
         if self._ending is None:
             duration_ns = self._duration_ns
             if duration_ns is not None and self.elapsed_ns >= duration_ns:
-                self._ending = "the time is over"
+                self._ending = TIME_IS_OVER
             elif self._is_over():
                 self._ending = "everything is done"
             elif self._ends_on_fault and machine.state is State.FAULT:

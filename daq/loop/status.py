@@ -73,6 +73,8 @@ class StatusMaker:
             publish_dropped=self._dropped(),
             wake_us=cycle.wake.quantiles(),
             work_us=cycle.work.quantiles(),
+            is_at_rest=cycle.control.is_at_rest,
+            trajectories=cycle.control.trajectories,
             joints=tuple(_joint(track, unit_of[track.axis]) for track in cycle.control.tracks),
             boards=tuple(_board(unit) for unit in cycle.units),
             recording=cycle.output.recording_name,

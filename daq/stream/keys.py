@@ -99,12 +99,13 @@ def allow_key(directory: Path, public_file: Path) -> str:
     return name
 
 
-def load_keys(directory: Path) -> Keys:
+def load_keys(directory: Path | str) -> Keys:
     """Read the keys of a directory.
 
     Raises:
         ConfigError: There is no key pair, or a file cannot be used; lists every problem.
     """
+    directory = Path(directory)
     source = f"keys in {directory}"
     files = sorted(directory.glob("*.key"))
     if len(files) != 1:

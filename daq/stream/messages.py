@@ -44,7 +44,7 @@ class Enable(Command, frozen=True, kw_only=True):
 
 
 class Disable(Command, frozen=True, kw_only=True):
-    """Bring every joint smoothly to rest, then the safe stop; ends in idle."""
+    """Bring every joint smoothly to rest, then the safe stop; ends in idle. From any state."""
 
 
 class Stop(Command, frozen=True, kw_only=True):
@@ -281,6 +281,10 @@ class LoopStatus(msgspec.Struct, frozen=True, kw_only=True):
     publish_dropped: int
     wake_us: Quantiles
     work_us: Quantiles
+    is_at_rest: bool
+    """Whether every joint's reference stands still."""
+    trajectories: int
+    """How many were played to their end."""
     joints: tuple[JointStatus, ...]
     boards: tuple[BoardStatus, ...]
     recording: str

@@ -26,9 +26,11 @@ _MESSAGE_MAX = 400
 _FEW_VALUES = 16
 _EXTREME_NUMBER = re.compile(rb"[0-9.][eE][-+]?[0-9]{3}")
 _WITH_PAYLOAD = (PlayRows,)
-_PATTERN = re.compile(r"matching regex '.*'")
-_NAME_RULE = "of letters, digits, '_', '-' and '.', at most 100, none of the last two in front"
-"""What `RecordStart.name` must be, for people."""
+_NAME_RULE = (
+    "a recording's name has at most 100 letters, digits, '_', '-' and '.', "
+    "and begins with neither of the last two"
+)
+"""What `RecordStart.name` says as a pattern; no other field has one."""
 
 
 class _Envelope(msgspec.Struct):
@@ -165,4 +167,5 @@ def _explain(data: bytes, error: Exception) -> BadRequestError:
     if name and name not in COMMAND_NAMES:
         message = f"no command {name[:40]!r}; did you mean {nearest_command(name)!r}?"
         return BadRequestError("unknown", message, number)
-    return BadRequestError("malformed", _PATTERN.sub(_NAME_RULE, str(error)), number)
+    message = _NAME_RULE if "matching regex" in str(error) else str(error)
+    return BadRequestError("malformed", message, number)

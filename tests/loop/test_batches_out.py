@@ -143,7 +143,8 @@ def test_recordings_begin_and_end_with_a_batch(start: int, length: int) -> None:
     rig.step(start)
     answer = rig.send(m.RecordStart(name="take"))
     assert rig.loop.status().recording == "take"
-    assert answer == {"number": 1, "first_seq": -(-start // 20) * 20}
+    first_seq = -(-start // 20) * 20
+    assert answer == {"number": 1, "first_seq": first_seq, "has_recorder": False}
     rig.step(length)
     stopped = rig.now
     assert rig.send(m.RecordStop()) == {"recording": "take"}

@@ -61,6 +61,9 @@ def test_it_is_tracked_from_another_posture_and_ends_in_hold() -> None:
     assert not rig.cycle.control.is_playing
     assert all(track.mode is Mode.HOLD for track in rig.tracks)
     assert rig.state is State.ACTIVE
+    assert rig.loop.status().trajectories == 1
+    events = [event.text for event in rig.cycle.events.latest if event.kind == "play"]
+    assert events == ["a trajectory of 2.000 s begins", "the trajectory is over"]
     assert [track.reference[0] for track in rig.tracks] == pytest.approx(rows[-1, :4])
     rig.step(500)
     assert rig.mock.plant.joint_position_rad == pytest.approx(rows[-1, :4], abs=0.01)

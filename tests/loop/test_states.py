@@ -97,7 +97,8 @@ COMMANDS: dict[str, tuple[m.AnyCommand, dict[str, State]]] = {
     "enable": (m.Enable(), {"idle": State.CALIBRATING}),
     "disable": (
         m.Disable(),
-        {
+        SAME
+        | {
             "calibrating": State.STOPPING,
             "ready": State.STOPPING,
             **dict.fromkeys(("active", "playing", "homing", "disabling"), State.ACTIVE),

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from daq.batches import KIND_SESSION, decode_session, encode_session, frame_record
 from daq.recorder.contents import read_contents
 from daq.recorder.conversion import convert_journal
+from daq.recorder.daemon import only_recorder
 from daq.recorder.journal import Journal
 from daq.recorder.recovery import recover
 from daq.recorder.spools import Spools
@@ -60,13 +61,38 @@ def armature(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str
     return run
 
 
+def here(place: Any) -> tuple[str | Path, ...]:
+    return "--runtime", place.runtime.path
+
+
 def test_recover_makes_recordings_and_says_so(place: Any, journal: Path, armature: Any) -> None:
-    exit_code, out, err = armature("recover", place.out, "--runtime", place.runtime.path)
+    exit_code, out, err = armature("recover", place.out, *here(place))
     assert (exit_code, err) == (0, "")
     assert "2000" in out
     assert place.samples().tolist() == list(range(2000))
-    assert armature("recover", place.out, "--json")[:2] == (0, '{"journals":[]}\n')
-    assert "nothing to recover" in armature("recover", place.out)[1]
+    assert armature("recover", place.out, "--json", *here(place))[:2] == (0, '{"journals":[]}\n')
+    assert "nothing to recover" in armature("recover", place.out, *here(place))[1]
+
+
+def test_recover_records_what_no_recorder_has_heard_of(
+    place: Any, make_rig: MakeRig, armature: Any
+) -> None:
+    rig = make_rig(session="s1", name="unheard")
+    rig.make_spool()
+    rig.feed(rig.make_recorder(), 0, 10, is_heard=False)
+
+    assert armature("recover", place.out, *here(place))[1] == "nothing to recover\n", "it lives"
+    rig.spool.close(unlink=False)
+    with only_recorder(place.runtime):
+        assert "nothing to recover" in armature("recover", place.out, *here(place))[1]
+    (result,) = json.loads(armature("recover", place.out, "--json", *here(place))[1])["journals"]
+
+    assert (Path(result["file"]).name, result["samples"], result["missing"]) == (
+        "unheard.h5",
+        200,
+        0,
+    )
+    assert not list(place.runtime.path.glob("spool-*"))
 
 
 def test_recover_on_garbage_keeps_it_and_says_why(place: Any, armature: Any, journal: Path) -> None:
@@ -77,7 +103,7 @@ def test_recover_on_garbage_keeps_it_and_says_why(place: Any, armature: Any, jou
     (place.out / "headless.h5.journal").write_bytes(
         whole[whole.rindex(b"ARMJ", 0, len(whole) // 2) :]
     )
-    exit_code, out, err = armature("recover", place.out, "--json")
+    exit_code, out, err = armature("recover", place.out, "--json", *here(place))
     assert exit_code == 1
     results = {Path(r["journal"]).name.split(".")[0]: r for r in json.loads(out)["journals"]}
     assert "is no journal of ours" in results["text"]["problem"]
@@ -91,7 +117,7 @@ def test_recover_on_garbage_keeps_it_and_says_why(place: Any, armature: Any, jou
 
 
 def test_recover_of_a_missing_path_is_a_usage_error(place: Any, armature: Any) -> None:
-    exit_code, out, err = armature("recover", place.out / "none", "--json")
+    exit_code, out, err = armature("recover", place.out / "none", "--json", *here(place))
     assert (exit_code, out) == (2, "")
     assert "none: no such file or directory" in err
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
 import pytest
+
+from daq.motion.trajectory_file import write_trajectory
 
 FAULTS = ("flip:rate=0.002", "drop:rate=0.001", "repeat:rate=0.001")
 
@@ -79,3 +82,33 @@ def test_a_homing_that_was_interrupted_leaves_the_trajectory_alone(lab: Any) -> 
 
     assert result.exit_code == 3
     assert "board shoulder" in result.json["reason"]
+
+
+@pytest.mark.parametrize(("option", "what"), [("--home", "homing"), ("--play", "the trajectory")])
+def test_too_short_for_what_was_asked(lab: Any, option: str, what: str) -> None:
+    words = ["run", "--robot", "laas4", "--link", "mock", "--fast", "--json", option]
+    if option == "--play":
+        words.append(write_swing(lab.path / "t.h5", 0.3))
+
+    result = lab.do(*words, "--duration", "4")
+
+    assert result.exit_code == 1
+    assert f"the time was over before {what} was: give a longer --duration" in result.err
+
+
+def test_a_trajectory_beyond_the_limits_is_refused_before_anything_moves(lab: Any) -> None:
+    file = write_swing(lab.path / "t.h5", 5.0)
+    words = ("run", "--robot", "laas4", "--link", "mock", "--fast", "--json", "--play", file)
+
+    result = lab.do(*words)
+
+    assert (result.exit_code, result.out) == (1, "")
+    assert re.search(r"t\.h5: joint.: 5\.\d+ rad/s at row \d+ .* limit 5 rad/s", result.err)
+
+
+def write_swing(file: Path, amplitude_rad: float) -> Path:
+    t_s = np.arange(0.0, 2.0, 1e-3)
+    way = amplitude_rad * (1.0 - np.cos(np.pi * t_s))[:, None] + np.array([0.0, -1.57, 0.0, 0.0])
+    speed = amplitude_rad * np.pi * np.sin(np.pi * t_s)[:, None] * np.ones((1, 4))
+    write_trajectory(file, t_s=t_s, q_rad=way, dq_rad_s=speed)
+    return file

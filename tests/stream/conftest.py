@@ -141,6 +141,8 @@ def make_status(**changes: Any) -> LoopStatus:
         "publish_dropped": 0,
         "wake_us": times,
         "work_us": times,
+        "is_at_rest": True,
+        "trajectories": 0,
         "joints": joints,
         "boards": (board,),
         "recording": "",
@@ -161,6 +163,7 @@ class FakeLoop:
         self.status = make_status()
         self.later: list[LoopStatus] = []
         self.refusal: RefusedError | None = None
+        self.result: object = None
 
     def __call__(self, command: AnyCommand, payload: bytes) -> object:
         self.commands.append(command)
@@ -171,7 +174,7 @@ class FakeLoop:
             return self.status
         if self.refusal is not None:
             raise self.refusal
-        return None
+        return self.result
 
     def told(self, *kinds: type) -> list[AnyCommand]:
         return [command for command in self.commands if isinstance(command, kinds)]

@@ -68,7 +68,7 @@ def test_unexpected_payload() -> None:
 
 
 def test_a_name_is_refused_in_words() -> None:
-    with pytest.raises(BadRequestError, match=r"`str` of letters, digits, .* - at `\$\.name`") as e:
+    with pytest.raises(BadRequestError, match="a recording's name has at most 100 letters") as e:
         read_request(b'{"command": "record-start", "name": "../../evil"}', None)
     assert "[A-Z" not in e.value.message
 

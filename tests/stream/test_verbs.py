@@ -235,7 +235,8 @@ def trajectory(tmp_path: Path, loop: Any) -> Path:
 
 def test_play(send: Any, loop: Any, trajectory: Path) -> None:
     busy = {"state": "active", **joints(loop, mode="play")}
-    loop.will_be({"state": "ready"}, busy, {"state": "active", **joints(loop, mode="hold")})
+    over = {"state": "active", "trajectories": 1, **joints(loop, mode="hold")}
+    loop.will_be({"state": "ready"}, busy, over)
 
     result = send("play", trajectory, "--wait")
 
@@ -243,6 +244,43 @@ def test_play(send: Any, loop: Any, trajectory: Path) -> None:
     kinds = [type(command) for command in loop.commands]
     assert kinds.index(PlayBegin) < kinds.index(PlayRows) < kinds.index(PlayStart)
     assert sum(map(len, loop.payloads)) == 1001 * 8 * 2 * len(loop.status.joints)
+
+
+def test_play_that_somebody_ends_early(send: Any, loop: Any, trajectory: Path) -> None:
+    busy = {"state": "active", **joints(loop, mode="play")}
+    loop.will_be({"state": "ready"}, busy, {"state": "active", **joints(loop, mode="hold")})
+
+    result = send("play", trajectory, "--wait")
+
+    assert result.exit_code == FAILED
+    assert "the trajectory was left before its end" in result.err
+
+
+def test_wait_for_a_move(send: Any, loop: Any) -> None:
+    moving = {"state": "active", "is_at_rest": False}
+    loop.will_be({"state": "ready"}, moving, moving, {"state": "active", "is_at_rest": True})
+
+    result = send("mode", "position", "--target", "0.1", "--wait")
+
+    assert (result.exit_code, result.out) == (OK, "mode: the joints are at rest\n")
+
+
+def test_no_wait_for_what_has_no_end(send: Any, loop: Any) -> None:
+    result = send("mode", "velocity", "--target", "0.1", "--wait")
+
+    assert result.exit_code == USAGE
+    assert "leave out --wait" in result.err
+    assert loop.commands == []
+
+
+@pytest.mark.parametrize("has_recorder", [True, False])
+def test_record_start_without_a_recorder(send: Any, loop: Any, has_recorder: bool) -> None:
+    loop.result = {"has_recorder": has_recorder}
+
+    result = send("record", "start")
+
+    assert result.exit_code == OK
+    assert ("no recorder reports" in result.err) is not has_recorder
 
 
 def test_play_nothing(send: Any, loop: Any, tmp_path: Path) -> None:
