@@ -74,7 +74,9 @@ def _adopt(directory: Path, runtime: RuntimeDirectory) -> list[Conversion]:
 
 def _runtime(path: Path | None) -> RuntimeDirectory | None:
     """Where spools may be; without a loop there need not be such a directory."""
-    if path is None and not default_runtime_path().is_dir():
+    if not (path or default_runtime_path()).exists():
+        if path is not None:
+            say(f"armature: --runtime {path} is not there: nothing can be fetched from a spool")
         return None
     return runtime_directory(path)
 

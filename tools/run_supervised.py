@@ -33,6 +33,7 @@ from tools.processes import Process
 _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _START_MAX_S = 30.0
 _FINISH_MAX_S = 600.0
+_OUTPUT_MAX_S = 5.0
 _RESTARTS_MAX = 100
 _LOOK_EVERY_S = 0.02
 
@@ -114,7 +115,10 @@ class _Supervision:
 
     def result(self) -> tuple[dict[str, object], int]:
         """What both say, once the loop has ended."""
-        out = self._loop.output()
+        try:
+            out = self._loop.output(_OUTPUT_MAX_S)
+        except subprocess.TimeoutExpired:
+            out = b""  # a process that it left behind has its output open
         summary: dict[str, object] = msgspec.json.decode(out) if out else {}
         exit_code = self._loop_exit if self._loop_exit is not None else FAILED
         if exit_code < 0:
@@ -161,6 +165,8 @@ class _Supervision:
         lock, pid = self._runtime.path / "recorder.lock", str(recorder.pid)
         deadline_s = time.monotonic() + _START_MAX_S
         while recorder.exit_code is None and time.monotonic() < deadline_s:
+            if not self._runtime.path.exists():
+                break  # somebody removed it, and the lock with it
             is_at_work = lock.exists() and lock.read_text() == pid
             time.sleep(_LOOK_EVERY_S)
             if is_at_work:

@@ -106,9 +106,8 @@ class Daemon:
             stack.callback(log.close)
             lock = RuntimeLock(options.runtime.path)
             stack.callback(lock.release)
-            # ZeroMQ leaves the names of its sockets behind: nobody shall wait for an answer there.
-            for name in ("commands", "stream"):
-                stack.callback((options.runtime.path / name).unlink, missing_ok=True)
+            self._has_sockets = False
+            stack.callback(self._remove_sockets)
             self._notifier = Notifier.from_environment(os.environ)
             stack.callback(self._notifier.close)
             self._gateway = gateway = GatewayLink(
@@ -144,6 +143,7 @@ class Daemon:
             self._gateway_watch = GatewayWatch(gateway, self.loop.cycle.events, now_ns=clock.now_ns)
             self._clock = clock
             gateway.wait_until_open()
+            self._has_sockets = True
             self._stack = stack.pop_all()
 
     def run(
@@ -182,19 +182,31 @@ class Daemon:
 
         endings = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
         previous = {number: signal.signal(number, end) for number in endings}
+        try:
+            self._run(runner)
+        finally:
+            # Last: asked again to end, it still ends in order.
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+        return Result(self.loop.status(), runner.elapsed_ns * 1e-9)
+
+    def _run(self, runner: Runner) -> None:
         with self._stack:
             self.loop.status.privileges = privileges = acquire_privileges(self._robot.timing)
             for text in privileges:
-                cycle.events.add("privilege", text, severity="warning", source=text[:40])
+                self.loop.cycle.events.add("privilege", text, severity="warning", source=text[:40])
             self._notifier.ready()
             try:
                 runner.run()
             finally:
                 release_privileges()
                 self._notifier.stopping()
-                for number, handler in previous.items():
-                    signal.signal(number, handler)
-        return Result(self.loop.status(), runner.elapsed_ns * 1e-9)
+
+    def _remove_sockets(self) -> None:
+        """ZeroMQ leaves their names behind: nobody shall wait for an answer there."""
+        if self._has_sockets:  # or else they are another loop's
+            for name in ("commands", "stream"):
+                (self._options.runtime.path / name).unlink(missing_ok=True)
 
     # --- chores -----------------------------------------------------------------------------------
 

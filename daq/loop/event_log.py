@@ -35,7 +35,13 @@ class EventLog:
     def __init__(self) -> None:
         command = [sys.executable, "-P", "-m", "daq.loop.event_log"]
         # A session of its own: Ctrl-C is for the loop, whose last words still have to be written.
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            # Not the loop's: whoever reads that waits until everybody has closed it.
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        )
         assert self._process.stdin is not None  # noqa: S101 - it was asked for
         self._pipe = self._process.stdin.fileno()
         os.set_blocking(self._pipe, False)

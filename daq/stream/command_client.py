@@ -86,11 +86,12 @@ class CommandClient:
 
         Raises:
             CommandRefusedError: The loop refuses; nothing has changed.
-            CommandTimeoutError: Nobody answers. A loop that hangs may still carry it out later.
+            CommandTimeoutError: Nobody answers. On the robot's own computer it is not carried out
+                any more then (`Stop` is).
         """
         self._last_id += 1
         deadline = time.monotonic() + timeout_s
-        if not self._wait(zmq.POLLOUT, deadline) or not self._send(command, payload):
+        if not self._wait(zmq.POLLOUT, deadline) or not self._send(command, payload, deadline):
             raise self._timeout(timeout_s, "was not sent")
         while self._wait(zmq.POLLIN, deadline):
             answer = _decode_answer(self._socket.recv_multipart()[-1])
@@ -124,7 +125,7 @@ class CommandClient:
             while True:
                 self._socket.recv_multipart(zmq.NOBLOCK)
         self._last_id += 1
-        return self._send(command, b"")
+        return self._send(command, b"", time.monotonic() + TIMEOUT_S)
 
     def send_trajectory(
         self,
@@ -170,8 +171,11 @@ class CommandClient:
     def __exit__(self, *_error: object) -> None:
         self.close()
 
-    def _send(self, command: AnyCommand, payload: bytes) -> bool:
-        data = _encode(msgspec.structs.replace(command, id=self._last_id))
+    def _send(self, command: AnyCommand, payload: bytes, deadline: float) -> bool:
+        # Another computer's clock says nothing here.
+        is_here = self.endpoint.startswith("ipc://")
+        expires_ns = max(1, round(deadline * 1e9)) if is_here else 0
+        data = _encode(msgspec.structs.replace(command, id=self._last_id, expires_ns=expires_ns))
         try:
             self._socket.send_multipart([data, payload] if payload else [data], zmq.NOBLOCK)
         except zmq.Again:

@@ -1,4 +1,4 @@
-"""The command socket: takes requests from clients one at a time, and sends them the answers."""
+"""The command socket: takes requests from clients, and sends them the answers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from daq.stream.endpoints import bind
 from daq.stream.errors import RefusedError
 from daq.stream.keys import Keys
 from daq.stream.packets import RawRequest
+from daq.stream.request_queue import Asked
 from daq.stream.requests import BadRequestError, check_sizes, read_request, refuse
 
 MESSAGE_MAX = 1 << 20
@@ -19,6 +20,7 @@ _QUEUE = 64
 _PARTS_MAX = 4
 """Return address, a REQ socket's delimiter, JSON, binary part."""
 _DISCARDED_AT_ONCE = 32
+_POLLIN = int(zmq.POLLIN)
 _NOBLOCK = int(zmq.NOBLOCK)
 _MORE = int(zmq.NOBLOCK | zmq.SNDMORE)
 
@@ -46,8 +48,6 @@ class CommandServer:
         self, context: zmq.Context[Any], endpoints: Sequence[str], *, curve: Keys | None = None
     ) -> None:
         self._is_discarding = False
-        self._return_path: tuple[bytes, ...] = ()
-        self._id = 0
         self.socket = context.socket(zmq.ROUTER)
         self.socket.maxmsgsize = MESSAGE_MAX
         self.socket.rcvhwm = _QUEUE
@@ -59,11 +59,15 @@ class CommandServer:
             self.socket.close()
             raise
 
-    def receive(self) -> RawRequest | None:
-        """A valid request, None when none has come; never blocks.
+    @property
+    def has_message(self) -> bool:
+        """Whether something has come."""
+        return bool(self.socket.getsockopt(zmq.EVENTS) & _POLLIN)
 
-        It is to be answered before another one is received. Requests that are none are answered
-        here, one per call.
+    def receive(self) -> Asked | None:
+        """A valid request, None when there is none; never blocks.
+
+        Messages that are no requests are refused here, one per call.
         """
         try:
             if self._is_discarding:
@@ -75,23 +79,21 @@ class CommandServer:
         address, body = parts[0].bytes, parts[1:]
         # A REQ socket puts an empty part in front and wants it back.
         is_delimited = bool(body) and not len(body[0])
-        self._return_path = (address, b"") if is_delimited else (address,)
+        return_path = (address, b"") if is_delimited else (address,)
         try:
-            return self._read(body[1:] if is_delimited else body)
+            request = self._read(body[1:] if is_delimited else body)
+            return Asked(return_path, read_request(*request).command, request)
         except BadRequestError as error:
-            self._id = error.id
-            self.refuse(error)
+            self._send(return_path, refuse(error.id, error))
             return None
 
-    def answer(self, answer: bytes) -> None:
-        """Answer the request that was received last."""
-        for part in self._return_path:
-            self.socket.send(part, _MORE)
-        self.socket.send(answer, _NOBLOCK)
+    def answer(self, asked: Asked, answer: bytes) -> None:
+        """Answer a request."""
+        self._send(asked.return_path, answer)
 
-    def refuse(self, error: RefusedError) -> None:
+    def refuse(self, asked: Asked, error: RefusedError) -> None:
         """Tell the client that nothing was done, and why."""
-        self.answer(refuse(self._id, error))
+        self._send(asked.return_path, refuse(asked.command.id, error))
 
     def close(self) -> None:
         """Listen no more."""
@@ -124,6 +126,9 @@ class CommandServer:
             raise BadRequestError("malformed", "a request has one part of JSON, or two")
         data, payload = body[0], body[1] if len(body) == 2 else None
         check_sizes(len(data), 0 if payload is None else len(payload))
-        request = RawRequest(data.bytes, None if payload is None else payload.bytes)
-        self._id = read_request(*request).command.id
-        return request
+        return RawRequest(data.bytes, None if payload is None else payload.bytes)
+
+    def _send(self, return_path: tuple[bytes, ...], answer: bytes) -> None:
+        for part in return_path:
+            self.socket.send(part, _MORE)
+        self.socket.send(answer, _NOBLOCK)

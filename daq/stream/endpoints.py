@@ -27,6 +27,7 @@ _TCP = re.compile(r"tcp://(?P<host>\[[0-9A-Fa-f:.%\w]+\]|[^:/\[\]]+):(?P<port>[0
 _LOCAL = ("ipc://", "inproc://")
 _WILDCARDS = ("*", "0.0.0.0", "[::]")
 _SOCKET_MODE = 0o660
+_HANDSHAKE_MS = 3000
 
 
 class RobotEndpoints(NamedTuple):
@@ -89,6 +90,8 @@ def bind(socket: Socket, endpoints: Sequence[str], keys: Keys | None) -> None:
     """
     for endpoint in endpoints:
         check_endpoint(endpoint, keys)
+    # Who connects and then says nothing does not keep a file for long.
+    socket.handshake_ivl = _HANDSHAKE_MS
     for endpoint in sorted(endpoints, key=lambda endpoint: not endpoint.startswith(_LOCAL)):
         if not endpoint.startswith(_LOCAL) and keys is not None:
             _set_tcp_options(socket)

@@ -3,36 +3,26 @@
 ZeroMQ does much of its work in the thread that sends (it digests subscriptions there), keeps
 unfinished messages in memory without bound, and ends its process when memory or files run out. None
 of this may happen to a process that moves a robot. So the loop has no socket that anybody else can
-reach: it writes into a socket pair (`daq.stream.packets`), and this process, run as a program by
-`daq.stream.gateway_link`, does the rest. Whatever clients do to it, the loop goes on; when they
-bring it down it is started again, and what was not heard meanwhile is in the spool.
-
-It ends when the loop does, however that ends.
+reach: it writes into a socket pair (`daq.stream.packets`), and another process does the rest.
+Whatever clients do to it, the loop goes on; when they bring it down it is started again
+(`daq.stream.gateway_keeper`), and what was not heard meanwhile is in the spool.
 """
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import math
-import os
-import resource
-import signal
 import socket
-import sys
 import time
-import traceback
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import zmq
 
-from daq.errors import DaqError
 from daq.stream.access import Access
 from daq.stream.command_server import CommandServer
-from daq.stream.errors import BindError, RefusedError
-from daq.stream.keys import Keys, load_keys
+from daq.stream.errors import RefusedError
+from daq.stream.keys import Keys
+from daq.stream.messages import Stop
 from daq.stream.packets import (
     EXPIRES_S,
     PACKET_MAX,
@@ -46,28 +36,27 @@ from daq.stream.packets import (
 )
 from daq.stream.plotjuggler import PlotJugglerStream
 from daq.stream.publisher import Publisher
+from daq.stream.pulse import Pulse
+from daq.stream.request_queue import Asked, RequestQueue
+from daq.stream.status_cache import StatusCache
 
-MEMORY_MAX_BYTES = 512 << 20
-"""Frozen subscribers share what waits for them, so an honest crowd needs a tenth of it."""
 _REPORT_EVERY_S = 0.5
 _ANSWER_MAX_S = 2 * EXPIRES_S
 """By then it has expired, and "nothing was done" is true."""
 _DEAF_S = 1.0
 """A loop that did not answer is not asked again for so long."""
-_AT_ONCE = 64
-_RESTART_AFTER_S = 0.2
-_LOCK_MAX_S = 5.0
+_AT_ONCE = 256
+_TURN_MS = 100
 _LINGER_MS = 200
-_OOM_SCORE = 500
 _NO_ANSWER = RefusedError("not-now", "the loop does not answer: nothing was done")
+_TOO_LATE = RefusedError("not-now", "this waited for too long: nothing was done")
 _POLLIN = int(zmq.POLLIN)
 
 
 class Gateway:
     """The sockets, and what goes through them.
 
-    One request is with the loop at a time. ZeroMQ takes clients in turn, so one that floods the
-    socket gets every second place at best.
+    One request is with the loop at a time; the others wait in a `RequestQueue`.
 
     Args:
         settings: What to open.
@@ -75,6 +64,7 @@ class Gateway:
         stream: Our end of the stream pair.
         commands: Our end of the command pair.
         life: How many gateways there have been.
+        pulse: Beats while we are alive.
 
     Raises:
         BindError: An endpoint that the system refuses.
@@ -88,9 +78,11 @@ class Gateway:
         stream: socket.socket,
         commands: socket.socket,
         life: int,
+        pulse: Pulse,
     ) -> None:
         self._stream, self._commands = stream, commands
         self._life = life
+        self._pulse = pulse
         self._context: zmq.Context[Any] = zmq.Context()
         self._access = None if keys is None else Access(self._context, keys)
         self._publisher = Publisher(self._context, settings.stream, curve=keys)
@@ -98,30 +90,36 @@ class Gateway:
         port = settings.plotjuggler_port
         self._plotjuggler = None if port is None else PlotJugglerStream(self._context, port)
         self._poller = zmq.Poller()
-        for end in (stream, commands):
-            self._poller.register(end, _POLLIN)
+        for readable in (stream, commands, self._server.socket):
+            self._poller.register(readable, _POLLIN)
         if self._access is not None:
             self._poller.register(self._access.socket, _POLLIN)
+        self._buffer = memoryview(bytearray(PACKET_MAX))
+        self._queue = RequestQueue()
+        self._statuses = StatusCache()
         # Answers to the gateway before us must not be taken for ours.
         self._number = time.monotonic_ns()
-        self._asked_s: float | None = None
+        self._asked: Asked | None = None
+        self._asked_s = 0.0
         self._deaf_until_s = -math.inf
         self._reported_s = 0.0
         self._is_loop_there = True
 
     def run(self) -> None:
         """Work until the loop has closed its ends and everything is published."""
+        woke_s = time.monotonic()
         while self._is_loop_there:
             self._report()
-            # Clients wait while the loop is at another one's request.
-            self._poller.register(self._server.socket, 0 if self._is_asking else _POLLIN)
-            self._poller.poll(round(_REPORT_EVERY_S * 1e3))
+            self._poller.poll(_TURN_MS)
+            self._pulse.beat()
+            woke_before_s, woke_s = woke_s, time.monotonic()
             self._publish()
             self._hand_back_answer()
             if self._access is not None:
                 self._access.poll()
-            if not self._is_asking:
-                self._hand_on_request()
+            # If we were frozen, nobody knows how long they have been waiting.
+            self._take_requests(is_late=woke_s - woke_before_s > _TURN_MS * 1e-3 + EXPIRES_S)
+            self._hand_on_request()
         self._context.destroy(linger=_LINGER_MS)
 
     # --- from the loop ----------------------------------------------------------------------------
@@ -129,9 +127,8 @@ class Gateway:
     def _publish(self) -> None:
         """Publish what has come, as long as it is not too much."""
         for _ in range(_AT_ONCE):
-            try:
-                packet = _receive(self._stream)
-            except BlockingIOError:
+            packet = self._receive(self._stream)
+            if packet is None:
                 return
             if not packet:
                 self._is_loop_there = False
@@ -145,163 +142,81 @@ class Gateway:
                 self._plotjuggler.send(first, second)
 
     def _hand_back_answer(self) -> None:
-        try:
-            packet = _receive(self._commands)
-        except BlockingIOError:
-            now_s = time.monotonic()
-            if self._asked_s is not None and now_s > self._asked_s + _ANSWER_MAX_S:
-                self._asked_s, self._deaf_until_s = None, now_s + _DEAF_S
-                self._server.refuse(_NO_ANSWER)
-            return
-        if not packet:
+        packet = self._receive(self._commands)
+        asked, now_s = self._asked, time.monotonic()
+        if packet is None:
+            if asked is not None and now_s > self._asked_s + _ANSWER_MAX_S:
+                self._asked, self._deaf_until_s = None, now_s + _DEAF_S
+                self._server.refuse(asked, _NO_ANSWER)
+        elif not packet:
             # The loop ends; what it published last comes through the other pair.
             self._poller.register(self._commands, 0)
             self._deaf_until_s = math.inf
-            return
-        self._deaf_until_s = -math.inf
-        number, answer = read_answer_packet(packet)
-        if number == self._number and self._asked_s is not None:
-            self._asked_s = None
-            self._server.answer(answer)
+        else:
+            self._deaf_until_s = -math.inf
+            number, answer = read_answer_packet(packet)
+            if number == self._number and asked is not None:
+                self._asked = None
+                self._statuses.note(asked.command, answer)
+                self._server.answer(asked, answer)
+
+    def _receive(self, end: socket.socket) -> bytes | None:
+        """The next packet; empty when the loop is gone and has left none, None for none yet."""
+        try:
+            return bytes(self._buffer[: end.recv_into(self._buffer)])
+        except BlockingIOError:
+            return None
+        except ConnectionResetError:
+            # The loop is gone and has not read everything. What it wrote is still there.
+            return bytes(self._buffer[: end.recv_into(self._buffer)])
 
     # --- to the loop ------------------------------------------------------------------------------
 
-    @property
-    def _is_asking(self) -> bool:
-        """Whether a request is with the loop."""
-        return self._asked_s is not None
+    def _take_requests(self, *, is_late: bool) -> None:
+        """Let them wait in a queue of ours, which knows since when."""
+        for _ in range(_AT_ONCE):
+            if not self._server.has_message:
+                return
+            asked = self._server.receive()
+            if asked is None:
+                continue
+            try:
+                if is_late and not isinstance(asked.command, Stop):
+                    raise _TOO_LATE
+                self._queue.add(asked)
+            except RefusedError as error:
+                self._server.refuse(asked, error)
 
     def _hand_on_request(self) -> None:
-        request = self._server.receive()
-        if request is None:
-            return
-        now_s = time.monotonic()
-        if now_s < self._deaf_until_s:
-            # Those who wait behind this one get their answers soon, and none comes too late.
-            self._server.refuse(_NO_ANSWER)
-            return
-        self._number += 1
-        self._asked_s = now_s
-        numbered = NumberedRequest(self._number, time.monotonic_ns(), request)
-        with contextlib.suppress(OSError):  # the loop is ending
-            self._commands.sendmsg(request_packet(numbered))
+        while self._asked is None and (taken := self._queue.take()) is not None:
+            (asked, is_late), now_s = taken, time.monotonic()
+            if is_late:
+                self._server.refuse(asked, _TOO_LATE)
+            elif now_s < self._deaf_until_s:
+                self._server.refuse(asked, _NO_ANSWER)
+            elif (status := self._statuses.answer(asked.command)) is not None:
+                self._server.answer(asked, status)
+            else:
+                self._number += 1
+                numbered = NumberedRequest(self._number, time.monotonic_ns(), asked.request)
+                try:
+                    self._commands.sendmsg(request_packet(numbered))
+                except OSError:  # the loop reads nothing, or is ending
+                    self._server.refuse(asked, _NO_ANSWER)
+                else:
+                    self._statuses.forget(asked.command)
+                    self._asked, self._asked_s = asked, now_s
 
     def _report(self) -> None:
         now_s = time.monotonic()
         if now_s >= self._reported_s + _REPORT_EVERY_S:
             self._reported_s = now_s
-            _send_report(self._stream, GatewayReport(self._life, self._publisher.dropped))
+            send_report(self._stream, GatewayReport(self._life, self._publisher.dropped))
 
 
-# --- the processes --------------------------------------------------------------------------------
-
-
-def main() -> int:
-    """Keep a gateway going as long as the loop is there."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # it ends with the loop, and not before
-    stream, commands = (socket.socket(fileno=int(word)) for word in sys.argv[1:3])
-    settings = msgspec.json.decode(sys.argv[3], type=GatewaySettings)
-    try:
-        # Held by us and by every gateway that we start.
-        _lock(Path(settings.lock))
-        keys = None if settings.keys is None else load_keys(Path(settings.keys))
-    except (DaqError, OSError) as error:
-        _send_report(stream, GatewayReport(1, problem=str(error)))
-        return 1
-    life = 0
-    while True:
-        life += 1
-        child = os.fork()
-        if not child:
-            _serve(settings, keys, stream, commands, life)
-        _, status = os.waitpid(child, 0)
-        if not os.waitstatus_to_exitcode(status):
-            return 0
-        time.sleep(_RESTART_AFTER_S)
-
-
-def _serve(
-    settings: GatewaySettings,
-    keys: Keys | None,
-    stream: socket.socket,
-    commands: socket.socket,
-    life: int,
-) -> None:
-    """Be a gateway, in a process of its own; never returns."""
-    exit_code = 1
-    try:
-        _limit_ourselves()
-        Gateway(settings, keys, stream=stream, commands=commands, life=life).run()
-        exit_code = 0
-    except BindError as error:
-        _send_report(stream, GatewayReport(life, problem=str(error)))
-        # The first one's problem is told to the user; a later one's may pass.
-        exit_code = 0 if life == 1 else 1
-    except BaseException:  # the next one has a fresh start
-        traceback.print_exc()
-    finally:
-        os._exit(exit_code)
-
-
-def _limit_ourselves() -> None:
-    """Bound what clients can make of us, and be the first to go when memory is short."""
-    _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
-    for limit, value in (
-        (resource.RLIMIT_NOFILE, most_files),
-        (resource.RLIMIT_DATA, MEMORY_MAX_BYTES),
-        (resource.RLIMIT_CORE, 0),
-    ):
-        with contextlib.suppress(OSError, ValueError):  # stricter already, or not ours to say
-            resource.setrlimit(limit, (value, value))
-    with contextlib.suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text(str(_OOM_SCORE))
-
-
-def _lock(path: Path) -> None:
-    """Wait for the gateway of a killed loop, which still publishes what that one left.
-
-    Raises:
-        BindError: It does not end.
-    """
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o640)
-    deadline_s = time.monotonic() + _LOCK_MAX_S
-    while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline_s:
-                holder = os.pread(file, 20, 0).decode(errors="replace")
-                raise BindError(
-                    f"{path}: the gateway of an earlier loop does not end (process "
-                    f"{holder or 'unknown'}): end it first"
-                ) from None
-            time.sleep(0.02)
-        else:
-            os.ftruncate(file, 0)
-            os.pwrite(file, str(os.getpid()).encode(), 0)
-            return
-
-
-def _receive(end: socket.socket) -> bytes:
-    """The next packet, empty when the loop is gone and has left none.
-
-    Raises:
-        BlockingIOError: There is none yet.
-    """
-    try:
-        return end.recv(PACKET_MAX)
-    except ConnectionResetError:
-        # The loop is gone and has not read everything. What it wrote is still there.
-        return end.recv(PACKET_MAX)
-
-
-def _send_report(stream: socket.socket, report: GatewayReport) -> None:
+def send_report(stream: socket.socket, report: GatewayReport) -> None:
+    """Tell the loop how a gateway is doing; never waits."""
     try:
         stream.send(msgspec.json.encode(report))
     except OSError:
         return  # the loop is busy, or gone: then the next packet says so
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -66,7 +66,7 @@ class GatewayLink:
             ends = (stream.fileno(), commands.fileno())
             words = [*map(str, ends), msgspec.json.encode(settings).decode()]
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "daq.stream.gateway", *words],
+                [sys.executable, "-P", "-m", "daq.stream.gateway_keeper", *words],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 pass_fds=ends,
@@ -146,12 +146,12 @@ class GatewayLink:
         """Let everything be published, and end the gateway."""
         self._stream.close()
         self.commands.close()
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+        # Whoever is left of them hangs.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
 
     @property
     def pid(self) -> int:

@@ -30,9 +30,16 @@ class Command(
     tag=lambda name: "".join(f"-{c.lower()}" if c.isupper() else c for c in name).lstrip("-"),
     forbid_unknown_fields=True,
 ):
-    """Base of all commands; `id` comes back in the answer."""
+    """Base of all commands.
+
+    Attributes:
+        id: Comes back in the answer.
+        expires_ns: Not to be carried out after this moment of the robot computer's monotonic
+            clock; 0 for one that the gateway sees to.
+    """
 
     id: Annotated[int, Meta(ge=0, lt=1 << 53)] = 0
+    expires_ns: Annotated[int, Meta(ge=0, lt=1 << 62)] = 0
 
 
 class Status(Command, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ anything is converted, and numbers like 5e-324, of which each takes 6 µs to con
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from typing import Annotated, NamedTuple, get_args
 
@@ -14,7 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from daq.stream.errors import RefusedError
-from daq.stream.messages import REQUEST_MAX, Answer, AnyCommand, PlayRows, Refusal
+from daq.stream.messages import REQUEST_MAX, Answer, AnyCommand, PlayRows, Refusal, Stop
 from daq.stream.packets import PAYLOAD_MAX, RawRequest
 
 Handler = Callable[[AnyCommand, bytes], object]
@@ -118,8 +119,14 @@ def check_sizes(data: int, payload: int) -> None:
             raise BadRequestError("oversized", f"{what} of {size} bytes, at most {limit}")
 
 
-def carry_out(request: RawRequest, handler: Handler) -> bytes:
-    """Do what is asked for.
+def carry_out(request: RawRequest, handler: Handler, *, expires_ns: int = 0) -> bytes:
+    """Do what is asked for, unless it is too late for that.
+
+    Args:
+        request: What is asked for.
+        handler: Does it.
+        expires_ns: When it is too late, on the monotonic clock; 0 for never. The request may have a
+            moment of its own. It is never too late for a stop.
 
     Returns:
         The answer.
@@ -131,6 +138,9 @@ def carry_out(request: RawRequest, handler: Handler) -> bytes:
     try:
         command, payload = read_request(*request)
         number = command.id
+        expires_ns = min(filter(None, (expires_ns, command.expires_ns)), default=0)
+        if expires_ns and time.monotonic_ns() > expires_ns and not isinstance(command, Stop):
+            raise RefusedError("not-now", "this came too late: nothing was done")
         result = handler(command, payload)
     except BadRequestError as error:
         return refuse(error.id, error)

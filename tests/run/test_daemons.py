@@ -163,6 +163,18 @@ def test_a_second_loop_and_a_second_recorder_are_refused(lab: Any) -> None:
     assert loop.end().exit_code == 0
 
 
+def test_a_second_loop_that_fails_leaves_the_first_one_its_sockets(lab: Any) -> None:
+    lab.start(*lab.mock_words(), *lab.loop_words())
+    lab.wait_for_cycles(20)
+    (lab.runtime / "lock").unlink()  # what keeps it from trying
+
+    result = lab.start(*lab.mock_words(), *lab.loop_words("--duration", "1")).wait()
+
+    assert result.exit_code == 1
+    assert "the gateway of an earlier loop does not end" in result.err
+    assert lab.status().state == "idle"
+
+
 def test_a_loop_that_brings_its_own_mock(lab: Any) -> None:
     words = ("--robot", lab.robot, "--link", "mock", "--command-timeout-ms", "250", "--json")
     loop = lab.start("armature", *lab.here("loop", *words))

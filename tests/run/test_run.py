@@ -126,12 +126,17 @@ def test_a_killed_loop(lab: Any) -> None:
         # All but the batch that was being collected.
         assert recording.sample_count >= before.cycles - 20
         assert recording.sample_count == result.json["samples"]
-    assert lab.processes() == {}
+        assert not [event for event in recording.events if event.kind == "end"]
+    lab.wait_for(lambda: not lab.processes())
 
 
-def test_a_killed_loop_is_reported_to_people_too(lab: Any) -> None:
+@pytest.mark.parametrize("is_log_frozen", [False, True])
+def test_a_killed_loop_is_reported_to_people_too(lab: Any, is_log_frozen: bool) -> None:
     run = lab.start(*(word for word in lab.run_words() if word != "--json"))
     lab.wait_for_cycles(100)
+    if is_log_frozen:
+        (log,) = (n for n, line in lab.processes().items() if "daq.loop.event_log" in line)
+        os.kill(log, signal.SIGSTOP)
     os.kill(lab.process("loop"), signal.SIGKILL)
 
     result = run.wait()

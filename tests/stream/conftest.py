@@ -202,9 +202,9 @@ class PolledServer:
     def poll(self) -> bool:
         """Handle at most one message; says whether there was one."""
         is_there = bool(self._server.socket.poll(0))
-        request = self._server.receive()
-        if request is not None:
-            self._server.answer(carry_out(request, self.handler))
+        asked = self._server.receive()
+        if asked is not None:
+            self._server.answer(asked, carry_out(asked.request, self.handler))
         return is_there
 
 

@@ -25,10 +25,10 @@ from daq.runtime_directory import RuntimeDirectory
 from daq.stream.command_client import CommandClient
 from daq.stream.command_port import CommandPort
 from daq.stream.errors import BindError, CommandRefusedError
-from daq.stream.gateway import MEMORY_MAX_BYTES
+from daq.stream.gateway_keeper import MEMORY_MAX_BYTES
 from daq.stream.gateway_link import GatewayLink
 from daq.stream.keys import load_keys
-from daq.stream.messages import Enable, Status, Stop
+from daq.stream.messages import Disable, Enable, Status, Stop
 from daq.stream.packets import (
     EXPIRES_S,
     Kind,
@@ -277,6 +277,35 @@ def _is_sent(link: GatewayLink) -> bool:
     return link.dropped == dropped
 
 
+def test_a_gateway_that_hangs_is_replaced(live: Loop, runtime: RuntimeDirectory) -> None:
+    (child,) = gateways(live.link)
+    os.kill(child, signal.SIGSTOP)
+    while (report := live.link.read_report()) is None or report.life != 2:
+        time.sleep(0.01)
+
+    with CommandClient(runtime.commands) as client:
+        wait_for(lambda: _is_answered(client))
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_a_gateway_that_hangs_at_the_end(live: Loop, is_kept: bool) -> None:
+    (child,) = gateways(live.link)
+    os.kill(child, signal.SIGSTOP)
+    if not is_kept:
+        os.kill(live.link.pid, signal.SIGKILL)
+    live.close()
+
+    wait_for(lambda: not _is_running(child))
+
+
+def _is_running(number: int) -> bool:
+    try:
+        state = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
 def test_nobody_is_left_to_keep_it_going(live: Loop) -> None:
     (child,) = gateways(live.link)
     for number in (live.link.pid, child):
@@ -287,11 +316,14 @@ def test_nobody_is_left_to_keep_it_going(live: Loop) -> None:
     assert live.port.poll() is False
 
 
+@pytest.mark.parametrize("is_gateway_frozen", [False, True])
 def test_loop_that_is_killed_and_started_again(
-    start: Any, runtime: RuntimeDirectory, context: Any, begin: Callable[..., Loop]
+    start: Any, runtime: RuntimeDirectory, begin: Callable[..., Loop], is_gateway_frozen: bool
 ) -> None:
     first = start(LOOP, runtime.path)
     assert first.stdout.readline() == "open\n"
+    if is_gateway_frozen:
+        _freeze_gateway(first.pid)
     first.kill()
     begin()
 
@@ -299,6 +331,14 @@ def test_loop_that_is_killed_and_started_again(
         with CommandClient(runtime.commands) as client:
             assert client.status(PATIENCE_S).state == "idle"
         time.sleep(0.2)
+
+
+def _freeze_gateway(loop: int) -> None:
+    """The grandchild of a process."""
+    number = loop
+    for _ in range(2):
+        number = int(Path(f"/proc/{number}/task/{number}/children").read_text().split()[0])
+    os.kill(number, signal.SIGSTOP)
 
 
 # --- what happens to the loop ---------------------------------------------------------------------
@@ -316,6 +356,60 @@ def test_a_request_expires(live: Loop, runtime: RuntimeDirectory, loop: Any) -> 
         wait_for(lambda: _is_status_answered(client))
 
     assert not loop.told(Enable)
+
+
+def test_what_its_client_has_given_up_is_not_done(
+    live: Loop, runtime: RuntimeDirectory, loop: Any
+) -> None:
+    """Wherever it was held up: here in ZeroMQ's queues, before the gateway could see it."""
+    (child,) = gateways(live.link)
+    with CommandClient(runtime.commands) as client:
+        client.status()
+        os.kill(child, signal.SIGSTOP)
+        for command in (Enable(), Stop()):
+            with pytest.raises(TimeoutError):
+                client.ask(command, timeout_s=0.3)
+    os.kill(child, signal.SIGCONT)
+
+    wait_for(lambda: loop.told(Stop))
+    with CommandClient(runtime.commands) as client:
+        client.ask(Disable())
+    assert not loop.told(Enable)
+
+
+def test_a_short_absence_of_the_loop(live: Loop, runtime: RuntimeDirectory, loop: Any) -> None:
+    """None of several requests is carried out that waited for longer than half a second."""
+    live.is_away.set()
+    time.sleep(0.05)
+    clients = [CommandClient(f"{runtime.commands}") for _ in range(4)]
+    for client in clients:
+        assert client._wait(zmq.POLLOUT, time.monotonic() + PATIENCE_S)
+        assert client.tell(Enable())
+    time.sleep(0.8)
+    live.is_away.clear()
+    with CommandClient(runtime.commands) as client:
+        wait_for(lambda: _is_status_answered(client))
+    for each in clients:
+        each.close()
+
+    assert not loop.told(Enable)
+
+
+def test_a_crowd_that_asks_for_statuses_does_not_reach_the_loop(
+    live: Loop, runtime: RuntimeDirectory, context: Any, loop: Any
+) -> None:
+    crowd = [context.socket(zmq.DEALER) for _ in range(20)]
+    for socket_ in crowd:
+        socket_.connect(runtime.commands)
+    until_s, answers = time.monotonic() + 1.0, 0
+    while time.monotonic() < until_s:
+        for socket_ in crowd:
+            socket_.send(b'{"command":"status"}')
+        for socket_ in crowd:
+            assert socket_.poll(PATIENCE_S * 1000)
+            answers += json.loads(socket_.recv())["ok"]
+
+    assert answers > 3 * len(loop.commands) > 0
 
 
 def test_an_answer_that_never_comes_shuts_nobody_out(live: Loop, runtime: RuntimeDirectory) -> None:

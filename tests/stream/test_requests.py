@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import time
+
 import msgspec
 import pytest
 
 from daq.stream.messages import REQUEST_MAX, Enable, PlayRows, SetMode
+from daq.stream.packets import RawRequest
 from daq.stream.requests import (
     COMMAND_NAMES,
     PAYLOAD_MAX,
     BadRequestError,
+    carry_out,
     nearest_command,
     read_request,
 )
@@ -71,6 +75,30 @@ def test_a_name_is_refused_in_words() -> None:
     with pytest.raises(BadRequestError, match="a recording's name has at most 100 letters") as e:
         read_request(b'{"command": "record-start", "name": "../../evil"}', None)
     assert "[A-Z" not in e.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "expires_s", "is_done"),
+    [
+        (b'{"command": "enable", "id": 7}', 0.0, True),
+        (b'{"command": "enable", "id": 7}', -0.1, False),
+        (b'{"command": "enable", "id": 7}', 60.0, True),
+        (b'{"command": "enable", "id": 7, "expires_ns": 1}', 60.0, False),
+        (b'{"command": "enable", "id": 7, "expires_ns": 1}', 0.0, False),
+        (b'{"command": "enable", "id": 7, "expires_ns": 4000000000000000000}', -0.1, False),
+        (b'{"command": "stop", "id": 7, "expires_ns": 1}', -0.1, True),
+    ],
+)
+def test_too_late(text: bytes, expires_s: float, is_done: bool) -> None:
+    done: list[object] = []
+    expires_ns = time.monotonic_ns() + round(expires_s * 1e9) if expires_s else 0
+
+    answer = carry_out(
+        RawRequest(text, None), lambda command, _: done.append(command), expires_ns=expires_ns
+    )
+
+    decoded = msgspec.json.decode(answer)
+    assert (decoded["id"], decoded["ok"], bool(done)) == (7, is_done, is_done)
 
 
 def test_good_requests() -> None:

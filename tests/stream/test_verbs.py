@@ -75,7 +75,7 @@ def test_commands(send: Any, loop: Any, words: str, command: AnyCommand) -> None
     result = send(*words.split())
 
     (told,) = (said for said in loop.commands if not isinstance(said, Status))
-    assert msgspec.structs.replace(told, id=0) == command
+    assert msgspec.structs.replace(told, id=0, expires_ns=0) == command
     assert (result.exit_code, result.err) == (OK, "")
     assert result.out.endswith(": accepted\n")
 
