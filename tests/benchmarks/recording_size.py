@@ -21,11 +21,17 @@ PART_MAX_PERCENT = 40.0
 REPACK_RATIO_MAX = 1.1
 
 
-def run(*, duration_s: float = 20.0) -> Iterator[Row]:
+def run(*, duration_s: float = 20.0, motion: str = "--home") -> Iterator[Row]:
+    """Size of two recordings.
+
+    Args:
+        duration_s: How long they are; homing needs 10 s.
+        motion: The option of `armature run` that has the arm do something.
+    """
     for make, time_name in ((_in_virtual_time, "virtual"), (_in_real_time, "real")):
-        name = f"recording of {duration_s:g} s of homing in {time_name} time"
+        name = f"recording of {duration_s:g} s of {motion[2:]} in {time_name} time"
         try:
-            with make(duration_s) as file:
+            with make(duration_s, motion) as file:
                 yield from _rows(name, file)
         except RunFailedError as error:
             yield Row(name, f"skipped: {error}")
@@ -59,10 +65,10 @@ def uncompressed_bytes(file: Path) -> int:
 
 
 @contextmanager
-def _in_virtual_time(duration_s: float) -> Iterator[Path]:
+def _in_virtual_time(duration_s: float, motion: str) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         file = Path(directory, "run.h5")
-        command = [*ARMATURE, "run", "--robot", "laas4", "--link", "mock", "--fast", "--home"]
+        command = [*ARMATURE, "run", "--robot", "laas4", "--link", "mock", "--fast", motion]
         command += ["--duration", f"{duration_s:g}", "--record", str(file), "--json"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
@@ -71,7 +77,7 @@ def _in_virtual_time(duration_s: float) -> Iterator[Path]:
 
 
 @contextmanager
-def _in_real_time(duration_s: float) -> Iterator[Path]:
-    with real_run(duration_s, "--home") as running:
+def _in_real_time(duration_s: float, motion: str) -> Iterator[Path]:
+    with real_run(duration_s, motion) as running:
         running.result()
         yield running.file

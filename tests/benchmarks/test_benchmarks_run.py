@@ -37,7 +37,7 @@ TINY_RUNS = {
     "recorder_speed": partial(
         recorder_speed.run, made_s=0.2, duration_s=1.0, repeats=1, real_s=1.0
     ),
-    "recording_size": partial(recording_size.run, duration_s=0.5),
+    "recording_size": partial(recording_size.run, duration_s=0.5, motion="--enable"),
 }
 # Why a board stopped its motors, as it should, when the machine was away for too long.
 AWAY = ("command timeout", "periods skipped within a second")
