@@ -7,10 +7,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from daq.stream.command_client import CommandClient
+from daq.stream.errors import CommandRefusedError, CommandTimeoutError
 from daq.stream.messages import LoopStatus
 from tools.cli import BOARD_FAULT, FAILED, OK, say
 
 _PERIOD_S = 0.05
+_SILENCE_MAX_S = 10.0
+"""A gateway that is replaced, or a busy computer, is no reason to leave a motion unwatched."""
 _ON = ("ready", "active")
 
 
@@ -92,7 +95,7 @@ def wait_until(
     deadline = time.monotonic() + limit_s
     try:
         while True:
-            status = client.status()
+            status = _patient_status(client, deadline)
             if status.state == "fault":
                 exit_code = BOARD_FAULT if status.is_fault_of_board else FAILED
                 return exit_code, f"fault: {status.reason}"
@@ -108,3 +111,19 @@ def wait_until(
     except KeyboardInterrupt:
         say("armature: no longer waiting; the robot goes on (`armature send stop` stops it)")
         raise
+
+
+def _patient_status(client: CommandClient, deadline: float) -> LoopStatus:
+    """The loop's status, asked for again while nobody answers, until a moment.
+
+    Raises:
+        CommandTimeoutError, CommandRefusedError: Nobody did for long.
+    """
+    deadline = min(deadline, time.monotonic() + _SILENCE_MAX_S)
+    while True:
+        try:
+            return client.status()
+        except (CommandTimeoutError, CommandRefusedError):
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_PERIOD_S)

@@ -161,7 +161,7 @@ class FakeLoop:
         self.commands: list[AnyCommand] = []
         self.payloads: list[bytes] = []
         self.status = make_status()
-        self.later: list[LoopStatus] = []
+        self.later: list[LoopStatus | RefusedError] = []
         self.refusal: RefusedError | None = None
         self.result: object = None
 
@@ -170,7 +170,10 @@ class FakeLoop:
         self.payloads.append(payload)
         if isinstance(command, Status):
             if self.later:
-                self.status = self.later.pop(0)
+                status = self.later.pop(0)
+                if isinstance(status, RefusedError):
+                    raise status
+                self.status = status
             return self.status
         if self.refusal is not None:
             raise self.refusal

@@ -202,6 +202,24 @@ def test_fault_while_waiting(send: Any, loop: Any, is_of_board: bool, exit_code:
     assert result.json["ok"] is False
 
 
+def test_wait_outlasts_a_silence(send: Any, loop: Any) -> None:
+    """Who watches a motion does not leave because the answer to one question got lost."""
+    loop.will_be({}, {"state": "calibrating"}, {"state": "ready"})
+    loop.later[2:2] = [RefusedError("not-now", "the loop does not answer")] * 3
+
+    assert send("enable", "--wait").exit_code == OK
+
+
+def test_silence_that_lasts(send: Any, loop: Any) -> None:
+    loop.will_be({})
+    loop.later += [RefusedError("not-now", "the loop does not answer")] * 1000
+
+    result = send("enable", "--wait", "--timeout", "0.5")
+
+    assert result.exit_code == FAILED
+    assert "the loop does not answer" in result.err
+
+
 def test_wait_is_over(send: Any, loop: Any) -> None:
     loop.will_be({}, {"state": "calibrating"})
 
