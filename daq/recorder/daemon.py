@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ import zmq
 
 from daq.batches import BATCH_TOPIC, HEADER_MAX, PAYLOAD_MAX, SESSION_TOPIC
 from daq.errors import ConfigError
+from daq.lock_file import LockHeldError, take_lock
 from daq.recorder.converters import ProcessConverter
 from daq.recorder.recorder import Recorder
 from daq.runtime_directory import RuntimeDirectory
@@ -33,21 +33,14 @@ def only_recorder(runtime: RuntimeDirectory) -> Iterator[None]:
     """
     path = runtime.path / "recorder.lock"
     try:
-        # Where others may write, a link would have us overwrite what it points to.
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        file = os.open(path, flags, 0o640)
+        file = take_lock(path)
+    except LockHeldError as error:
+        problem = f"a recorder is at work here already (process {error.holder}): stop it first"
+        raise ConfigError(f"--runtime {runtime.path}", [problem]) from None
     except OSError as error:
         problem = f"{path.name} cannot be opened: {error.strerror}"
         raise ConfigError(f"--runtime {runtime.path}", [problem]) from error
     try:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.pread(file, 20, 0).decode(errors="replace") or "unknown"
-            problem = f"a recorder is at work here already (process {holder}): stop it first"
-            raise ConfigError(f"--runtime {runtime.path}", [problem]) from None
-        os.ftruncate(file, 0)
-        os.pwrite(file, str(os.getpid()).encode(), 0)
         yield
     finally:
         os.close(file)

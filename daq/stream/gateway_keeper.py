@@ -7,7 +7,6 @@ that breaks down or hangs is replaced. Both end when the loop does, however that
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import resource
 import select
@@ -23,6 +22,7 @@ from pathlib import Path
 import msgspec
 
 from daq.errors import DaqError
+from daq.lock_file import LockHeldError, sign_lock, take_lock
 from daq.stream.errors import BindError
 from daq.stream.gateway import Gateway, send_report
 from daq.stream.keys import load_keys
@@ -33,7 +33,8 @@ MEMORY_MAX_BYTES = 512 << 20
 """Frozen subscribers share what waits for them, so an honest crowd needs a tenth of it."""
 _RESTART_FIRST_S, _RESTART_MAX_S = 0.1, 5.0
 _LOOK_EVERY_S = 0.1
-_HANGS_AFTER_S = 5.0
+_LOOKS_IN_VAIN_MAX = 50
+"""Looks and not seconds: after a pause of the whole computer all clocks say that it hangs."""
 _FAREWELL_MAX_S = 1.5
 _LOCK_MAX_S = 5.0
 _OOM_SCORE = 500
@@ -55,11 +56,10 @@ def main() -> int:
     pulse, life, delay_s = Pulse(), 0, _RESTART_FIRST_S
     while True:
         life += 1
-        pulse.beat()
         began_s = time.monotonic()
         child = os.fork()
         if not child:
-            _sign(lock)
+            sign_lock(lock)  # this one has to end before another can begin
             ends = {"stream": stream, "commands": commands}
             _serve(partial(Gateway, settings, keys, **ends, life=life, pulse=pulse), stream, life)
         if not _keep(child, stream, pulse):
@@ -75,7 +75,9 @@ def _keep(child: int, stream: socket.socket, pulse: Pulse) -> bool:
     hang_up = select.poll()
     hang_up.register(stream, 0)
     gone_s: float | None = None
+    looks_in_vain = 0
     while True:
+        looks_in_vain = 0 if pulse.was_felt() else looks_in_vain + 1
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
             return gone_s is None and bool(os.waitstatus_to_exitcode(status))
@@ -83,7 +85,7 @@ def _keep(child: int, stream: socket.socket, pulse: Pulse) -> bool:
         if gone_s is None and hang_up.poll(0):
             gone_s = now_s  # the loop is: let the rest be published
         is_overdue = gone_s is not None and now_s > gone_s + _FAREWELL_MAX_S
-        if is_overdue or pulse.age_s > _HANGS_AFTER_S:
+        if is_overdue or looks_in_vain > _LOOKS_IN_VAIN_MAX:
             os.kill(child, signal.SIGKILL)
         time.sleep(_LOOK_EVERY_S)
 
@@ -103,12 +105,6 @@ def _serve(make_gateway: Callable[[], Gateway], stream: socket.socket, life: int
         traceback.print_exc()
     finally:
         os._exit(exit_code)
-
-
-def _sign(lock: int) -> None:
-    """Say in the lock who has to end before another gateway can begin."""
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, str(os.getpid()).encode(), 0)
 
 
 def _limit_ourselves() -> None:
@@ -131,21 +127,17 @@ def _lock(path: Path) -> int:
     Raises:
         BindError: It does not end.
     """
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o640)
     deadline_s = time.monotonic() + _LOCK_MAX_S
     while True:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            return take_lock(path)
+        except LockHeldError as error:
             if time.monotonic() > deadline_s:
-                holder = os.pread(file, 20, 0).decode(errors="replace")
                 raise BindError(
                     f"{path}: the gateway of an earlier loop does not end (process "
-                    f"{holder or 'unknown'}): end it first"
+                    f"{error.holder}): end it first"
                 ) from None
-            time.sleep(0.02)
-        else:
-            return file
+        time.sleep(0.02)
 
 
 if __name__ == "__main__":

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import mmap
 import struct
-import time
 
-_BEAT = struct.Struct("<d")
+_COUNT = struct.Struct("<Q")
 
 
 class Pulse:
     """Memory that a process shares with its children: who beats is alive."""
 
     def __init__(self) -> None:
-        self._memory = mmap.mmap(-1, _BEAT.size)
+        self._memory = mmap.mmap(-1, _COUNT.size)
+        self._seen = 0
 
     def beat(self) -> None:
         """Still here."""
-        _BEAT.pack_into(self._memory, 0, time.monotonic())
+        _COUNT.pack_into(self._memory, 0, self._count + 1)
+
+    def was_felt(self) -> bool:
+        """Whether there was a beat since this was asked last."""
+        before, self._seen = self._seen, self._count
+        return self._seen != before
 
     @property
-    def age_s(self) -> float:
-        """Since it was said."""
-        said_s: float = _BEAT.unpack_from(self._memory)[0]
-        return time.monotonic() - said_s
+    def _count(self) -> int:
+        count: int = _COUNT.unpack_from(self._memory)[0]
+        return count

@@ -1,7 +1,7 @@
 """One loop per runtime directory.
 
 ZeroMQ takes an `ipc://` socket away from whoever has bound it, without a word. So a file in the
-directory is locked first. The kernel drops the lock when its holder dies, however it dies.
+directory is locked first.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ import fcntl
 import os
 from pathlib import Path
 
+from daq.lock_file import LockHeldError, take_lock
 from daq.stream.errors import RuntimeBusyError
-
-_HOLDER_MAX_BYTES = 100
 
 
 class RuntimeLock:
@@ -26,19 +25,13 @@ class RuntimeLock:
     """
 
     def __init__(self, directory: Path) -> None:
-        path = directory / "lock"
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o640)
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.pread(self._file, _HOLDER_MAX_BYTES, 0).decode(errors="replace")
-            os.close(self._file)
+            self._file = take_lock(directory / "lock")
+        except LockHeldError as error:
             raise RuntimeBusyError(
-                f"{directory}: in use by another loop (process {holder or 'unknown'}); "
+                f"{directory}: in use by another loop (process {error.holder}); "
                 "stop it first, or give this one a directory of its own with --runtime"
             ) from None
-        os.ftruncate(self._file, 0)
-        os.pwrite(self._file, str(os.getpid()).encode(), 0)
 
     def release(self) -> None:
         """Let others have the directory."""

@@ -76,23 +76,23 @@ def silent(runtime: str) -> None:
 def commanding(runtime: str, seed: str, duration_s: str) -> None:
     """Random commands, one after the other; prints which answers came how often."""
     chance = random.Random(int(seed))
-    socket = _commands(runtime)
     print("commanding", flush=True)
     answers: Counter[str] = Counter()
     until_s = time.monotonic() + float(duration_s)
-    while time.monotonic() < until_s:
-        parts = _request(chance)
-        socket.send_multipart(parts)
-        if not socket.poll(30_000):
-            raise SystemExit(f"no answer to {parts!r:.500}")
-        answer = json.loads(socket.recv_multipart()[-1])
-        answers["accepted" if answer["ok"] else answer["error"]["code"]] += 1
-    socket.context.destroy(linger=0)
+    context = zmq.Context()
+    with context, _commands(runtime, context) as socket:
+        while time.monotonic() < until_s:
+            parts = _request(chance)
+            socket.send_multipart(parts)
+            if not socket.poll(30_000):
+                raise SystemExit(f"no answer to {parts!r:.500}")
+            answer = json.loads(socket.recv_multipart()[-1])
+            answers["accepted" if answer["ok"] else answer["error"]["code"]] += 1
     print(json.dumps(answers), flush=True)
 
 
-def _commands(runtime: str) -> Any:
-    socket = zmq.Context().socket(zmq.DEALER)
+def _commands(runtime: str, context: zmq.Context[Any] | None = None) -> Any:
+    socket = (context or zmq.Context()).socket(zmq.DEALER)
     socket.linger = 0
     socket.connect(f"ipc://{runtime}/commands")
     return socket

@@ -287,6 +287,21 @@ def test_a_gateway_that_hangs_is_replaced(live: Loop, runtime: RuntimeDirectory)
         wait_for(lambda: _is_answered(client))
 
 
+def test_a_pause_of_the_whole_computer_is_no_hanging(live: Loop, runtime: RuntimeDirectory) -> None:
+    """A virtual machine that stood still: nobody hangs, and requests under way are answered."""
+    everyone = [live.link.pid, *gateways(live.link)]
+    with CommandClient(runtime.commands) as client:
+        assert _is_answered(client)
+        for number in everyone:
+            os.kill(number, signal.SIGSTOP)
+        time.sleep(6.0)
+        for number in everyone:
+            os.kill(number, signal.SIGCONT)
+
+        assert client.status(PATIENCE_S).state == "idle"
+    assert [live.link.pid, *gateways(live.link)] == everyone
+
+
 @pytest.mark.parametrize("is_kept", [True, False])
 def test_a_gateway_that_hangs_at_the_end(live: Loop, is_kept: bool) -> None:
     (child,) = gateways(live.link)
