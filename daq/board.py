@@ -21,7 +21,7 @@ from firmware_protocol.codec import FrameCodec, command_codec, reply_codec
 from firmware_protocol.errors import ProtocolError, ProtocolVersionError, is_idle_line
 from firmware_protocol.fields import Framing
 from firmware_protocol.profile import Profile
-from firmware_protocol.profiles import MODE_FLAGS
+from firmware_protocol.profiles import MODE_BITS
 from firmware_protocol.values import CommandValues
 
 __all__ = ["Board", "Counters", "Outcome", "Reading"]
@@ -34,7 +34,7 @@ _FIRST_INDEX = 0x5000
 _USUAL_LAG = 1
 _STALL_AFTER_NS = 10_000_000
 _USUAL_STEP_MS = 10
-_ENABLE_SYSTEM = next(1 << flag.bit for flag in MODE_FLAGS if flag.name == "ES")
+_ENABLE_SYSTEM = MODE_BITS["ES"]
 
 
 _MAY_BE_OUT_OF_STEP = (Outcome.CORRUPT, Outcome.TRUNCATED)

@@ -19,18 +19,11 @@ from daq.board import Outcome
 from daq.frame_arrays import Array, FrameArrays, si_values
 from daq.recording.info import RecordingInfo
 from daq.robot import Joint, Robot, parse_robot
-from daq.samples import SampleLayout
+from daq.samples import NO_EXCHANGE, SampleLayout
 from firmware_protocol.fields import Field, Framing
-from firmware_protocol.profiles import STATUS_FLAGS, profile_named
+from firmware_protocol.profiles import STATUS_BITS, profile_named
 
-_READY_BITS = {
-    output: 1 << flag.bit
-    for output in (1, 2)
-    for flag in STATUS_FLAGS
-    if flag.name == f"M{output}R"
-}
-NO_EXCHANGE = 255
-"""Outcome of a cycle in which the board was not talked to."""
+_READY_BITS = {output: STATUS_BITS[f"M{output}R"] for output in (1, 2)}
 _OUTCOMES = list(Outcome)
 VALID_OUTCOMES = tuple(map(_OUTCOMES.index, (Outcome.OK, Outcome.LATE, Outcome.COMMAND_LOST)))
 """The outcomes whose values are the board's, and new."""

@@ -19,7 +19,7 @@ from firmware_protocol.codec import command_codec, reply_codec
 from firmware_protocol.errors import ProtocolError, ProtocolVersionError, is_idle_line
 from firmware_protocol.fields import Fault, Framing
 from firmware_protocol.profile import Profile
-from firmware_protocol.profiles import MODE_FLAGS, PROFILES, STATUS_FLAGS
+from firmware_protocol.profiles import MODE_BITS, PROFILES, STATUS_BITS
 from firmware_protocol.values import ReplyValues
 
 _ATTEMPTS = 4
@@ -28,8 +28,8 @@ _GOOD_ENOUGH = 0.9
 _PERIOD_NS = 1_000_000
 _NONSENSE = b"\xff"
 """What is sent when only the replies matter: no frame of it has a right checksum."""
-_ENABLE_SYSTEM = next(1 << flag.bit for flag in MODE_FLAGS if flag.name == "ES")
-_MOTORS_ENABLED = sum(1 << flag.bit for flag in STATUS_FLAGS if flag.name in ("M1E", "M2E"))
+_ENABLE_SYSTEM = MODE_BITS["ES"]
+_MOTORS_ENABLED = STATUS_BITS["M1E"] | STATUS_BITS["M2E"]
 
 
 def diagnose_board(

@@ -15,6 +15,8 @@ import numpy as np
 
 TIMING_MAX_NS = (1 << 32) - 1
 SKIPPED_MAX = (1 << 16) - 1
+NO_EXCHANGE = 255
+"""Stands for the outcome of an exchange that did not take place."""
 
 
 class CycleTiming(NamedTuple):

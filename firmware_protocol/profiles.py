@@ -62,6 +62,8 @@ STATUS_FLAGS = (
     Flag("IDX1T", 8, "toggles each time encoder index 1 passes"),
     Flag("IDX2T", 7, "toggles each time encoder index 2 passes"),
 )
+MODE_BITS = {flag.name: 1 << flag.bit for flag in MODE_FLAGS}
+STATUS_BITS = {flag.name: 1 << flag.bit for flag in STATUS_FLAGS}
 
 _MODE = Field(
     name="mode", raw_key="mode", wire=U8, flags=MODE_FLAGS, summary="What to enable, bit by bit."

@@ -19,18 +19,17 @@ from firmware_protocol.errors import ProtocolError
 from firmware_protocol.fields import FaultCause, Field, Framing
 from firmware_protocol.frame_finder import FrameFinder
 from firmware_protocol.profile import VERSION_SHIFT, ErrorsClear, Profile
-from firmware_protocol.profiles import MODE_FLAGS, STATUS_FLAGS
+from firmware_protocol.profiles import MODE_BITS, STATUS_BITS
 from firmware_protocol.values import CommandValues, ReplyValues
 from hw_mocks.motor_output import MEASUREMENTS, SETPOINT, MotorOutput
 
-_MODE = {flag.name: 1 << flag.bit for flag in MODE_FLAGS}
-_STATUS = {flag.name: 1 << flag.bit for flag in STATUS_FLAGS}
-_ENABLE_SYSTEM = _MODE["ES"]
-_ENABLE_ROLLOVER_ERROR = _MODE["EPRE"]
-_MOTOR_MODE = ((_MODE["EM1"], _MODE["EI1OC"]), (_MODE["EM2"], _MODE["EI2OC"]))
-_SYSTEM_ENABLED = _STATUS["SE"]
+_ENABLE_SYSTEM = MODE_BITS["ES"]
+_ENABLE_ROLLOVER_ERROR = MODE_BITS["EPRE"]
+_MOTOR_MODE = ((MODE_BITS["EM1"], MODE_BITS["EI1OC"]), (MODE_BITS["EM2"], MODE_BITS["EI2OC"]))
+_SYSTEM_ENABLED = STATUS_BITS["SE"]
 _MOTOR_STATUS = tuple(
-    (_STATUS[f"M{n}E"], _STATUS[f"M{n}R"], _STATUS[f"IDX{n}D"], _STATUS[f"IDX{n}T"]) for n in (1, 2)
+    (STATUS_BITS[f"M{n}E"], STATUS_BITS[f"M{n}R"], STATUS_BITS[f"IDX{n}D"], STATUS_BITS[f"IDX{n}T"])
+    for n in (1, 2)
 )
 _SUPPLY_RESISTANCE_OHM = 0.05
 _NS_PER_MS = 1_000_000

@@ -10,7 +10,7 @@ import time
 from daq.board import Reading
 from daq.links.address import parse_link
 from daq.robot.load import load_robot
-from firmware_protocol.profiles import MODE_FLAGS, PROFILES, STATUS_FLAGS
+from firmware_protocol.profiles import MODE_BITS, PROFILES, STATUS_BITS
 from tools.boards import OpenBoards, open_boards
 from tools.cli import (
     BOARD_FAULT,
@@ -31,8 +31,6 @@ _CALIBRATION_MAX_MS = 5000
 _STEP_RAD = math.pi
 _STEP_MS = 1000
 _SHOWN_MS = (1, 10, 20, 50, 100, 200, 500, 1000)
-_MODE = {flag.name: 1 << flag.bit for flag in MODE_FLAGS}
-_STATUS = {flag.name: 1 << flag.bit for flag in STATUS_FLAGS}
 
 
 def add_to(verbs: Verbs, summary: str) -> None:
@@ -110,8 +108,8 @@ class _Session:
         self._opened.sleep_until_ns(self._opened.now_ns() + _PERIOD_NS)
         self._readings = []
         for board, connected in zip(self._opened.boards, self._connected, strict=True):
-            mode = _MODE["ES"] + sum(
-                _MODE[f"EM{motor}"]
+            mode = MODE_BITS["ES"] + sum(
+                MODE_BITS[f"EM{motor}"]
                 for motor, is_connected in enumerate(connected, 1)
                 if is_connected
             )
@@ -125,7 +123,7 @@ class _Session:
     def _is_ready(self, number: int) -> bool:
         values = self._readings[number].values
         return values is not None and all(
-            values.status & _STATUS[f"M{motor}R"]
+            values.status & STATUS_BITS[f"M{motor}R"]
             for motor, is_connected in enumerate(self._connected[number], 1)
             if is_connected
         )

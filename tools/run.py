@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import msgspec
 
 from daq.errors import ConfigError
 from daq.links.address import LinkKind, parse_link
-from daq.recorder.disk import RESERVE_BYTES
+from daq.recorder.disk import RESERVE_BYTES, Disk
 from daq.recorder.journal import journal_of
 from firmware_protocol.profiles import PROFILES
 from tools.cli import (
@@ -94,9 +93,10 @@ def _check(arguments: argparse.Namespace) -> None:
     if target is not None:
         if target.suffix != _SUFFIX:
             problems.append(f"--record {target}: expected a name that ends in {_SUFFIX}")
-        if not target.absolute().parent.is_dir():
-            problems.append(f"--record {target}: there is no directory {target.absolute().parent}")
-        elif not os.access(target.absolute().parent, os.W_OK):
+        disk = Disk(target.absolute().parent)
+        if not disk.directory.is_dir():
+            problems.append(f"--record {target}: there is no directory {disk.directory}")
+        elif not os.access(disk.directory, os.W_OK):
             problems.append(f"--record {target}: its directory cannot be written")
         if target.exists():
             problems.append(f"--record {target}: is there already and is not overwritten")
@@ -105,23 +105,15 @@ def _check(arguments: argparse.Namespace) -> None:
                 f"--record {target}: {journal_of(target).name} is left of a run that was killed; "
                 "`armature recover` makes a recording of it"
             )
-        elif free_bytes(target) < RESERVE_BYTES:
+        elif disk.directory.is_dir() and disk.free_bytes() < RESERVE_BYTES:
             problems.append(
-                f"--record {target}: its disk has {free_bytes(target) >> 20} MB left, recording "
+                f"--record {target}: its disk has {disk.free_bytes() >> 20} MB left, recording "
                 f"needs more than {RESERVE_BYTES >> 20}"
             )
     if arguments.profile is not None and arguments.profile not in PROFILES:
         problems.append(f"--profile {arguments.profile}: unknown")
     if problems:
         raise ConfigError("armature run", problems)
-
-
-def free_bytes(target: Path) -> int:
-    """Room on the disk of a file to be; plenty where that cannot be told."""
-    try:
-        return shutil.disk_usage(target.absolute().parent).free
-    except OSError:
-        return sys.maxsize
 
 
 def _show(summary: dict[str, object]) -> None:

@@ -10,8 +10,9 @@ from daq.board import Outcome
 from daq.loop.cycle import Cycle
 from daq.loop.recorder_watch import RecorderWatch
 from daq.loop.track import Track
-from daq.loop.unit import NO_EXCHANGE, Unit
+from daq.loop.unit import Unit
 from daq.robot.description import Robot
+from daq.samples import NO_EXCHANGE
 from daq.stream.messages import BoardStatus, JointStatus, LoopStatus
 
 _OUTCOMES = [outcome.name.lower() for outcome in Outcome]

@@ -9,16 +9,13 @@ from daq.board import Board, Outcome
 from daq.errors import TransportError
 from daq.loop.axis import NEVER, Axis
 from daq.robot.description import BoardPort, Robot
+from daq.samples import NO_EXCHANGE
 from firmware_protocol.codec import command_codec, reply_codec
 from firmware_protocol.fields import Fault, Field
 from firmware_protocol.profile import ERROR_MASK
-from firmware_protocol.profiles import MODE_FLAGS, STATUS_FLAGS
+from firmware_protocol.profiles import MODE_BITS, STATUS_BITS
 
-MODE = {flag.name: 1 << flag.bit for flag in MODE_FLAGS}
-STATUS = {flag.name: 1 << flag.bit for flag in STATUS_FLAGS}
 OUTCOME_CODES = {outcome: code for code, outcome in enumerate(Outcome)}
-NO_EXCHANGE = 255
-"""Stands in a sample for the outcome of an exchange that did not take place."""
 
 
 class Unit:
@@ -76,9 +73,11 @@ class Unit:
             place = self.command_codec.place_of("isat_a", output)
             if place is not None:
                 self.command[place] = 1  # 0 would mean the board's own limit
-        self._mode_when_enabled = MODE["ES"] | sum(MODE[f"EM{output}"] for output in outputs)
-        when_ready = STATUS["SE"] | sum(
-            STATUS[f"M{output}E"] | STATUS[f"M{output}R"] for output in outputs
+        self._mode_when_enabled = MODE_BITS["ES"] | sum(
+            MODE_BITS[f"EM{output}"] for output in outputs
+        )
+        when_ready = STATUS_BITS["SE"] | sum(
+            STATUS_BITS[f"M{output}E"] | STATUS_BITS[f"M{output}R"] for output in outputs
         )
         self.ready_bits = when_ready | ERROR_MASK, when_ready
         self.expect_ready(False)
@@ -194,7 +193,7 @@ class Unit:
     @property
     def is_enabled(self) -> bool:
         """Whether the board says that its system is enabled."""
-        return bool(self.status & STATUS["SE"])
+        return bool(self.status & STATUS_BITS["SE"])
 
     @property
     def voltage(self) -> Field | None:
@@ -218,10 +217,10 @@ class Unit:
 
     def knows_position(self, axis: Axis) -> bool:
         """Whether a joint's motor is calibrated; its position reads zero otherwise."""
-        return bool(self.status & STATUS[f"M{axis.joint.drive.output}R"])
+        return bool(self.status & STATUS_BITS[f"M{axis.joint.drive.output}R"])
 
     def index_bits(self, axis: Axis) -> tuple[bool, bool]:
         """Whether a joint's encoder index was found, and the bit that toggles when it passes."""
         output = axis.joint.drive.output
-        found = bool(self.status & STATUS[f"IDX{output}D"])
-        return found, bool(self.status & STATUS[f"IDX{output}T"])
+        found = bool(self.status & STATUS_BITS[f"IDX{output}D"])
+        return found, bool(self.status & STATUS_BITS[f"IDX{output}T"])

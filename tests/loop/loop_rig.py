@@ -23,14 +23,14 @@ from daq.stream import messages as m
 from firmware_protocol import profile_named
 from firmware_protocol.codec import command_codec, reply_codec
 from firmware_protocol.profile import Profile
-from firmware_protocol.profiles import MODE_FLAGS
+from firmware_protocol.profiles import MODE_BITS
 from hw_mocks.clock import VirtualClock
 from hw_mocks.effects import PRESETS, Effects
 from hw_mocks.faults import FaultScript, parse_fault
 from hw_mocks.mock_link import MockLink, mock_links
 from hw_mocks.mock_robot import MockRobot
 
-ES = next(1 << flag.bit for flag in MODE_FLAGS if flag.name == "ES")
+ES = MODE_BITS["ES"]
 GAINS = ("kp_a_per_rad", "kd_a_s_per_rad", "ki_a_per_rad_s")
 Tamper = Callable[[bytes], bytes]
 

@@ -7,15 +7,13 @@ from typing import Any, NamedTuple
 
 from daq.board import Board, Outcome
 from daq.robot.description import Robot
-from firmware_protocol.profiles import MODE_FLAGS, STATUS_FLAGS, profile_named
+from firmware_protocol.profiles import MODE_BITS, STATUS_BITS, profile_named
 from hw_mocks.clock import VirtualClock
 from hw_mocks.effects import PRESETS
 from hw_mocks.mock_link import mock_links
 from hw_mocks.mock_robot import MockRobot
 
 PERIOD_NS = 1_000_000
-MODE = {flag.name: 1 << flag.bit for flag in MODE_FLAGS}
-STATUS = {flag.name: 1 << flag.bit for flag in STATUS_FLAGS}
 
 
 class Seen(NamedTuple):
@@ -46,8 +44,10 @@ class VirtualArm:
         ]
         self._enable = [
             board.command(
-                mode=MODE["ES"]
-                + sum(MODE[f"EM{output}"] for output, j in enumerate(joints, 1) if j is not None),
+                mode=MODE_BITS["ES"]
+                + sum(
+                    MODE_BITS[f"EM{output}"] for output, j in enumerate(joints, 1) if j is not None
+                ),
                 timeout_ms=10,
             )
             for board, joints in zip(self.boards, self._joints, strict=True)
@@ -91,9 +91,9 @@ class VirtualArm:
                         values.motor_position_rad[output],
                         values.motor_velocity_rad_s[output],
                         values.iq_a[output],
-                        bool(values.status & STATUS[f"IDX{output + 1}D"]),
-                        bool(values.status & STATUS[f"IDX{output + 1}T"]),
-                        bool(values.status & STATUS[f"M{output + 1}R"]),
+                        bool(values.status & STATUS_BITS[f"IDX{output + 1}D"]),
+                        bool(values.status & STATUS_BITS[f"IDX{output + 1}T"]),
+                        bool(values.status & STATUS_BITS[f"M{output + 1}R"]),
                     )
         self.clock.advance_ns(PERIOD_NS)
         return list(self.seen)

@@ -14,8 +14,9 @@ from strategies import frame_values
 
 from daq.batches import Session
 from daq.board import Outcome
-from daq.columns import NO_EXCHANGE, VALID_OUTCOMES, ColumnDecoder
+from daq.columns import VALID_OUTCOMES, ColumnDecoder
 from daq.recording.layout import COLUMNS, Axis
+from daq.samples import NO_EXCHANGE
 from firmware_protocol.codec import command_codec, reply_codec
 from firmware_protocol.fields import Framing
 from firmware_protocol.profiles import PROFILES, profile_named
