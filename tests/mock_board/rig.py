@@ -9,12 +9,11 @@ import msgspec
 from daq.robot.description import Robot
 from firmware_protocol.codec import command_codec, reply_codec
 from firmware_protocol.fields import Framing
-from firmware_protocol.profiles import MODE_FLAGS, PROFILES, STATUS_FLAGS
+from firmware_protocol.profiles import MODE_BITS, PROFILES, STATUS_BITS
 from hw_mocks.effects import PRESETS, Effects
 from hw_mocks.mock_robot import STEP_NS, MockRobot
 
-MODE = {flag.name: 1 << flag.bit for flag in MODE_FLAGS}
-STATUS = {flag.name: 1 << flag.bit for flag in STATUS_FLAGS}
+MODE, STATUS = MODE_BITS, STATUS_BITS
 ES, EM1, EM2, EPRE = MODE["ES"], MODE["EM1"], MODE["EM2"], MODE["EPRE"]
 ON = ES | EM1
 MS_NS = 1_000_000
