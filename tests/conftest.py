@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 
 import hypothesis
 import pytest
@@ -11,6 +12,16 @@ hypothesis.settings.register_profile("armature", deadline=None)
 hypothesis.settings.load_profile("armature")
 
 COMPILERS = ("cc", "gcc", "clang")
+
+
+def pytest_configure() -> None:
+    # Of a script in the background all children ignore these: then no test could send them.
+    for number, handler in (
+        (signal.SIGINT, signal.default_int_handler),
+        (signal.SIGQUIT, signal.SIG_DFL),
+    ):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
