@@ -129,6 +129,8 @@ class Shaft:
 class BenchPlant:
     """A `Plant` of one joint without a link; two masses when the gear has play or spring.
 
+    It has no `BENCH_ONLY` effects: those are in `loaded_bench`.
+
     Args:
         robot: A robot of one joint.
         truth: Its inertias and friction.
@@ -183,6 +185,7 @@ class BenchPlant:
                 coulomb_nm=gear.joint_coulomb_nm,
             )
         self._gear = gear
+        self._output_nm = 0.0  # what acts on the output from outside: nothing, on a free shaft
         self.step_s = step_s
         self.motor_position_rad = [gear.motor_position_rad(joint_position_rad)]
         self.motor_velocity_rad_s = [0.0]
@@ -201,13 +204,13 @@ class BenchPlant:
         gear, rotor, load = self._gear, self._rotor, self._load
         torque_nm = motor_torque_nm[0] * gear.joint_nm_per_motor_nm
         if self._coupling is None:
-            rotor.advance(torque_nm)
+            rotor.advance(torque_nm + self._output_nm)
         else:
             # Taken half a step ahead, the spring neither gains nor loses energy (leapfrog).
             windup_rad_s = rotor.velocity_rad_s - load.velocity_rad_s
             windup_rad = rotor.position_rad - load.position_rad + 0.5 * self.step_s * windup_rad_s
             coupling_nm = self._coupling.torque_nm(windup_rad, windup_rad_s)
             rotor.advance(torque_nm - coupling_nm)
-            load.advance(coupling_nm)
+            load.advance(coupling_nm + self._output_nm)
         self.motor_position_rad[0] = gear.motor_position_rad(rotor.position_rad)
         self.motor_velocity_rad_s[0] = rotor.velocity_rad_s * gear.motor_turns_per_turn

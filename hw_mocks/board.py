@@ -168,6 +168,11 @@ class MockBoard:
         for output in self.outputs:
             output.make_safe()
 
+    def freeze_encoders(self, is_frozen: bool) -> None:
+        """Fault: both encoders stay at what they read last, or see their rotors again."""
+        for output in self.outputs:
+            output.encoder.is_frozen = is_frozen
+
     # --- SPI --------------------------------------------------------------------------------------
 
     def transfer(self, sent: bytes) -> bytes:

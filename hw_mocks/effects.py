@@ -45,6 +45,13 @@ class Effects:
 
     It states the stiffness independently of the posture; 0 is a rigid gear.
     """
+    end_stop_rad: float = 0.0
+    """Joint angle, to either side of where it starts, at which the output hits something.
+
+    It comes to rest there at once, and can only turn back; 0 is a joint that turns on for ever.
+    """
+    gear_slip: float = 0.0
+    """Part of each joint turn in which the gear does not grip: nothing at the output is felt."""
 
     @property
     def is_gear_rigid(self) -> bool:
@@ -69,7 +76,12 @@ _HIGHEST: Final[dict[str, float]] = {
     "torque_constant_drop": 0.9,
     "stribeck": 3.0,
     "joint_resonance_hz": 200.0,
+    "end_stop_rad": 100.0,
+    "gear_slip": 0.9,
 }
+
+BENCH_ONLY: Final = ("end_stop_rad", "gear_slip")
+"""Effects that only a joint alone on the bench can have."""
 
 _NONE: Final = Effects()
 _DEFAULT: Final = Effects(

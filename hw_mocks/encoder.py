@@ -30,6 +30,8 @@ class Encoder:
         is_index_found: Whether the index has passed since calibration.
         index_toggle: Changes each time the index passes.
         has_rolled_over: The position has wrapped.
+        is_frozen: Fault: the signal is gone. What the rotor does meanwhile is seen at once when it
+            is back, as one jump.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class Encoder:
         self._is_index_compensated = False
         self.angle_rad = 0.0
         self.velocity_rad_s = 0.0
+        self.is_frozen = False
         self.reset()
 
     def reset(self) -> None:
@@ -87,8 +90,8 @@ class Encoder:
 
     def read(self, rotor_rad: float) -> None:
         """Look at the rotor after a physics step."""
-        before, angle = self.angle_rad, self._quantised(rotor_rad)
-        self.angle_rad = angle
+        before = self.angle_rad
+        self.angle_rad = angle = before if self.is_frozen else self._quantised(rotor_rad)
         speed_rad_s = (angle - before) / self._step_s
         self.velocity_rad_s += self._velocity_gain * (speed_rad_s - self.velocity_rad_s)
         if not self._quiet_from_rad < angle < self._quiet_to_rad:

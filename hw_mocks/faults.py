@@ -40,6 +40,8 @@ class FaultKind(Enum):
     """The board obeys, but echoes an old index."""
     BROWN_OUT = "brown-out"
     """The board loses its supply and reboots."""
+    ENCODER_GAP = "encoder-gap"
+    """The encoders' signals are gone: the board goes on with the last counts it read."""
     BOARD_ERROR = "board-error"
     """The board latches an error code (`code=7`)."""
     VANISH = "vanish"
@@ -55,6 +57,7 @@ _LASTING = {
     FaultKind.STUCK_HIGH: 0.1,
     FaultKind.STALE_INDEX: 0.1,
     FaultKind.BROWN_OUT: 0.05,
+    FaultKind.ENCODER_GAP: 0.05,
     FaultKind.VANISH: math.inf,
     FaultKind.IO_ERROR: 0.1,
     FaultKind.UNPLUG: math.inf,

@@ -94,6 +94,7 @@ def hold_board(board: MockBoard, script: FaultScript, number: int, now_ns: int) 
     """Apply the lasting faults that concern the board itself; returns all that last now."""
     kinds = {fault.kind for fault in script.lasting(number, now_ns)}
     board.is_index_frozen = FaultKind.STALE_INDEX in kinds
+    board.freeze_encoders(FaultKind.ENCODER_GAP in kinds)
     if FaultKind.BROWN_OUT in kinds and board.is_powered:
         board.power_off()
     elif FaultKind.BROWN_OUT not in kinds and not board.is_powered:

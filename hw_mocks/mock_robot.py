@@ -16,6 +16,7 @@ from hw_mocks.actuator import Actuator, make_actuators
 from hw_mocks.board import MockBoard
 from hw_mocks.effects import PRESETS, Effects
 from hw_mocks.errors import MockConfigError
+from hw_mocks.load_arm import LoadArm
 from hw_mocks.motor_output import Connection, MotorOutput
 from hw_mocks.plant import make_plant
 from hw_mocks.truth import Truth, draw_truth
@@ -35,10 +36,12 @@ class MockRobot:
         spread: How far the truth is from CAD.
         calibration_s: How long the boards calibrate.
         posture_rad: Joint angles to start from; by default the arm hangs.
+        load_arm: What hangs on the output of a joint on the bench.
 
     Attributes:
         truth: The true parameters. For whoever judges a result; recordings must not describe the
-            robot with it.
+            robot with it. A load arm is not part of it.
+        load_arm: What hangs on the output of a joint on the bench.
         effects: What happens beside them.
         boards: In the robot file's order.
     """
@@ -53,11 +56,20 @@ class MockRobot:
         spread: float = 0.25,
         calibration_s: float = 3.0,
         posture_rad: tuple[float, ...] | None = None,
+        load_arm: LoadArm | None = None,
     ) -> None:
         self.robot = robot
+        self.load_arm = load_arm
         self.effects = effects
         self.truth: Truth = draw_truth(robot, seed=seed, spread=spread)
-        self.plant = make_plant(robot, self.truth, effects, step_s=_STEP_S, posture_rad=posture_rad)
+        self.plant = make_plant(
+            robot,
+            self.truth,
+            effects,
+            step_s=_STEP_S,
+            posture_rad=posture_rad,
+            load_arm=load_arm,
+        )
         self._now_ns = 0
         # Streams of their own, so that switching one effect off leaves the others as they were.
         # The second is spent on nothing, so that a seed goes on meaning the same robot.

@@ -262,7 +262,7 @@ class MotorOutput:
         """The control law, on average over the coming step, in which the rotor turns on."""
         _, velocity_rad_s, iq_ff_a, kp_a_per_rad, kd_a_s_per_rad, ki_a_per_rad_s, _ = self._setpoint
         encoder, step_s, rotor_rad_s = self.encoder, self._step_s, self._true_rad_s
-        drift_rad_s = self._reference_rad_s - rotor_rad_s
+        drift_rad_s = self._reference_rad_s - (0.0 if encoder.is_frozen else rotor_rad_s)
         error_rad = encoder.error_rad(self._reference_rad) + 0.5 * step_s * drift_rad_s
         self._reference_rad += self._reference_rad_s * step_s
         current_a = (
@@ -301,7 +301,7 @@ class MotorOutput:
         return max(-limit, min(limit, 40.0 * error - 0.5 * self._true_rad_s))
 
     def _end_calibration(self) -> None:
-        travelled = self._true_rad - self._calibration_started_rad
+        travelled = self.encoder.angle_rad - self._calibration_started_rad
         if abs(travelled / _CALIBRATION_TRAVEL_RAD - 1.0) > 0.25:
             self.has_failed_alignment = True
             return

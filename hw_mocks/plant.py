@@ -7,8 +7,10 @@ from collections.abc import Sequence
 
 from daq.robot.description import Robot
 from hw_mocks.bench_plant import BenchPlant
-from hw_mocks.effects import Effects
+from hw_mocks.effects import BENCH_ONLY, Effects
 from hw_mocks.errors import MockConfigError
+from hw_mocks.load_arm import LoadArm
+from hw_mocks.loaded_bench import LoadedBench
 from hw_mocks.truth import Truth
 
 
@@ -41,6 +43,7 @@ def make_plant(
     *,
     step_s: float = 250e-6,
     posture_rad: Sequence[float] | None = None,
+    load_arm: LoadArm | None = None,
 ) -> Plant:
     """The bench for a single joint without a link, the whole arm in MuJoCo otherwise.
 
@@ -50,16 +53,33 @@ def make_plant(
         effects: What else happens.
         step_s: Length of a step.
         posture_rad: Joint angles to start from, at rest; by default the arm hangs.
+        load_arm: What hangs on the output of a joint on the bench.
 
     Raises:
-        MockConfigError: This robot cannot be simulated, or MuJoCo is not installed.
+        MockConfigError: This robot cannot be simulated, or cannot have these effects or a load arm,
+            or MuJoCo is not installed.
     """
     if posture_rad is not None and len(posture_rad) != len(robot.joints):
         problem = f"posture_rad has {len(posture_rad)} angles for {len(robot.joints)} joints"
         raise MockConfigError(f"mock of robot {robot.name}", [problem])
+    asked = [name for name in BENCH_ONLY if getattr(effects, name)]
+    if load_arm is not None:
+        asked.append("load arm")
     if len(robot.joints) == 1 and robot.joints[0].link is None:
         start_rad = 0.0 if posture_rad is None else posture_rad[0]
-        return BenchPlant(robot, truth, effects, step_s=step_s, joint_position_rad=start_rad)
+        if not asked:
+            return BenchPlant(robot, truth, effects, step_s=step_s, joint_position_rad=start_rad)
+        return LoadedBench(
+            robot,
+            truth,
+            effects,
+            load_arm=load_arm,
+            step_s=step_s,
+            joint_position_rad=start_rad,
+        )
+    if asked:
+        problems = [f"{name}: only a joint alone on the bench can have it" for name in asked]
+        raise MockConfigError(f"mock of robot {robot.name}", problems)
     try:
         from hw_mocks.arm_plant import ArmPlant  # noqa: PLC0415 - the bench needs no MuJoCo
     except ModuleNotFoundError as error:

@@ -29,7 +29,7 @@ class JointTruth:
     link: Link | None
     """In the joint frame, as in the robot file."""
     load_inertia_kg_m2: float
-    """Of the output shaft of a joint on the bench (joint side)."""
+    """Of the output shaft of a joint on the bench (joint side), without a load arm."""
     rotor_inertia_kg_m2: float
     viscous_motor_nm_s_per_rad: float
     coulomb_joint_nm: float

@@ -27,7 +27,12 @@ from tools.cli import (
     say,
 )
 from tools.emulation import emulated_boards
-from tools.mock_options import add_board_options, add_mock_robot_options, make_mock
+from tools.mock_options import (
+    add_board_options,
+    add_joint_option,
+    add_mock_robot_options,
+    make_mock,
+)
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
@@ -57,6 +62,7 @@ def add_to(verbs: Verbs, summary: str) -> None:
         example=_EXEC_EXAMPLE,
     )
     add_robot_option(run)
+    add_joint_option(run)
     add_mock_robot_options(run)
     add_board_options(run)
     run.add_argument("command", nargs=argparse.REMAINDER, metavar="-- CMD ARGS")
@@ -66,9 +72,10 @@ def add_to(verbs: Verbs, summary: str) -> None:
         "serial",
         handler=_serial,
         summary="print a serial port with a live board behind it, and serve until interrupted",
-        example="  armature mock serial --robot bench1",
+        example="  armature mock serial --robot laas4 --joint joint3",
     )
     add_robot_option(serial)
+    add_joint_option(serial)
     add_mock_robot_options(serial)
     add_board_options(serial)
     serial.add_argument("--board", type=int, default=0, metavar="N", help="which board (default 0)")
@@ -81,6 +88,7 @@ def add_to(verbs: Verbs, summary: str) -> None:
         example="  armature mock truth --robot laas4 --seed 1 --json",
     )
     add_robot_option(truth)
+    add_joint_option(truth)
     add_mock_robot_options(truth)
     truth.set_defaults(profile=None, fault=[])
     add_json_option(truth)

@@ -10,11 +10,13 @@ from typing import TypeVar
 
 from daq.errors import ConfigError
 from daq.robot.description import Robot
-from daq.robot.load import load_robot
+from daq.robot.edit import bench_text
+from daq.robot.load import load_robot, parse_robot, robot_text
 from firmware_protocol.profiles import PROFILES
 from hw_mocks.effects import Effects, parse_effects
 from hw_mocks.errors import MockConfigError
 from hw_mocks.faults import Fault, FaultKind, FaultScript, parse_fault
+from hw_mocks.load_arm import LoadArm
 from hw_mocks.mock_robot import MockRobot
 from tools.cli import add_profile_option
 
@@ -54,18 +56,30 @@ def add_mock_robot_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_joint_option(parser: argparse.ArgumentParser) -> None:
+    """`--joint`."""
+    parser.add_argument(
+        "--joint",
+        metavar="NAME",
+        help="unmount this joint and put it on the bench: its motor and gear alone, without load",
+    )
+
+
 def make_mock(
     arguments: argparse.Namespace,
     *,
     impossible: Collection[FaultKind] = (),
     robot_as_run: Callable[[Robot], Robot] = lambda robot: robot,
+    load_arm: LoadArm | None = None,
 ) -> tuple[MockRobot, FaultScript]:
     """The robot and the faults that the options ask for.
 
     Args:
-        arguments: The options of `add_mock_robot_options` and `add_board_options`.
+        arguments: The options of `add_mock_robot_options` and `add_board_options`, perhaps also of
+            `add_joint_option`.
         impossible: Faults that cannot happen on this kind of device.
         robot_as_run: Changes the robot's description before it is simulated.
+        load_arm: What hangs on the output of a joint on the bench.
 
     Raises:
         MockConfigError: Options are wrong; lists every problem of all of them.
@@ -83,7 +97,8 @@ def make_mock(
         problems.append(f"--seed {arguments.seed}: must not be negative")
     if not 0.0 <= arguments.spread <= 1.0:
         problems.append(f"--spread {arguments.spread:g}: must lie between 0 and 1")
-    robot = read(partial(load_robot, profiles=PROFILES), arguments.robot)
+    joint: str | None = getattr(arguments, "joint", None)
+    robot = read(partial(_load, joint=joint), arguments.robot)
     effects = read(parse_effects, arguments.effects)
     faults: list[Fault] = []
     for text in arguments.fault:
@@ -104,5 +119,14 @@ def make_mock(
         seed=arguments.seed,
         effects=effects,
         spread=arguments.spread,
+        load_arm=load_arm,
     )
     return mock, FaultScript(faults, seed=arguments.seed, is_from_first_exchange=True)
+
+
+def _load(name_or_path: str, joint: str | None) -> Robot:
+    """The whole robot, or one of its joints on the bench."""
+    if joint is None:
+        return load_robot(name_or_path, profiles=PROFILES)
+    text = bench_text(robot_text(name_or_path), joint, source=name_or_path)
+    return parse_robot(text, name_or_path, profiles=PROFILES)

@@ -23,6 +23,11 @@ from hw_mocks.faults import Fault, FaultKind, parse_fault
         # Those that last have a duration of their own.
         ("stuck-high:at=1", Fault(kind=FaultKind.STUCK_HIGH, at_s=1.0, for_s=0.1)),
         ("brown-out:at=1", Fault(kind=FaultKind.BROWN_OUT, at_s=1.0, for_s=0.05)),
+        ("encoder-gap:at=1", Fault(kind=FaultKind.ENCODER_GAP, at_s=1.0, for_s=0.05)),
+        (
+            "encoder-gap:at=1,for=0.2,board=1",
+            Fault(kind=FaultKind.ENCODER_GAP, at_s=1.0, for_s=0.2, board=1),
+        ),
         ("vanish:at=1", Fault(kind=FaultKind.VANISH, at_s=1.0, for_s=math.inf)),
         ("unplug:at=1,", Fault(kind=FaultKind.UNPLUG, at_s=1.0, for_s=math.inf)),
     ],
@@ -46,6 +51,12 @@ def test_every_kind_can_be_asked_for(kind: FaultKind) -> None:
         ("flip:rate=0.1,at=1", ["give either"]),
         ("stuck-low", ["stuck-low lasts: say when it starts, stuck-low:at=SECONDS"]),
         ("stuck-low:rate=0.1", ["rate=0.1: means nothing for stuck-low", "say when it starts"]),
+        (
+            "encoder-gap:rate=0.1",
+            ["rate=0.1: means nothing for encoder-gap", "encoder-gap lasts: say when it starts"],
+        ),
+        ("encoder-gap:at=1,code=3", ["code=3: means nothing for encoder-gap"]),
+        ("encodr-gap:at=1", ["kind 'encodr-gap' is unknown; did you mean 'encoder-gap'?"]),
         ("flip:rate=0.1,for=3", ["for=3: means nothing for flip"]),
         ("flip:rate=0.1,code=3", ["code=3: means nothing for flip"]),
         ("drop:rate=0.1,direction=reply", ["direction=reply: means nothing for drop"]),

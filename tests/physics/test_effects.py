@@ -5,14 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hw_mocks.effects import PRESETS, Effects, parse_effects
+from hw_mocks.effects import BENCH_ONLY, PRESETS, Effects, parse_effects
 from hw_mocks.errors import MockConfigError
 
 
-def test_none_switches_everything_off_and_troubles_everything_on():
+def test_none_switches_everything_off_and_troubles_on_whatever_an_arm_can_have():
     assert not any(dataclasses.astuple(PRESETS["none"]))
-    assert all(dataclasses.astuple(PRESETS["troubles"]))
-    assert len(dataclasses.fields(Effects)) == 8
+    off = {name for name, size in dataclasses.asdict(PRESETS["troubles"]).items() if not size}
+    assert off == set(BENCH_ONLY) == {"end_stop_rad", "gear_slip"}
+    assert len(dataclasses.fields(Effects)) == 10
 
 
 def test_default_has_only_what_every_drive_has():
@@ -58,6 +59,9 @@ def test_changes_alone_change_the_default():
         ("none,cogging_nm=-1e-3", "must lie between 0 and 0.1"),
         ("none,cogging_nm=nan", "must lie between 0 and 0.1"),
         ("none,joint_resonance_hz=inf", "must lie between 0 and 200"),
+        ("none,end_stop_rad=-1", "must lie between 0 and 100"),
+        ("none,gear_slip=0.95", "must lie between 0 and 0.9"),
+        ("none,slip=0.1", "did you mean 'gear_slip'"),
     ],
 )
 def test_mistakes_are_explained(text, says):

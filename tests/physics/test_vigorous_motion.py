@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 from hw_mocks.actuator import make_actuators
-from hw_mocks.effects import PRESETS, Effects
+from hw_mocks.effects import BENCH_ONLY, PRESETS, Effects
 from hw_mocks.plant import make_plant
 from hw_mocks.truth import draw_truth
 
 ALONE = {
     field.name: Effects(**{field.name: getattr(PRESETS["troubles"], field.name)})
     for field in dataclasses.fields(Effects)
+    if field.name not in BENCH_ONLY
 }
 
 

@@ -59,7 +59,7 @@ def test_extras_keep_hardware_off_laptops_and_mathematics_off_the_robot() -> Non
     extras = project["optional-dependencies"]
     names = {extra: {text.partition(">")[0] for text in texts} for extra, texts in extras.items()}
     base = {text.partition(">")[0] for text in project["dependencies"]}
-    assert base == {"numpy", "h5py", "pyzmq", "msgspec", "rich"}
+    assert base == {"numpy", "h5py", "pyzmq", "msgspec", "rich", "tomlkit"}
     assert names["robot"] == {"spidev", "pyserial"}
     assert names["sim"] == {"mujoco"}
     assert names["estimation"] == {"scipy", "pin", "cvxpy", "clarabel", "sympy"}
