@@ -42,7 +42,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         t_ns: Monotonic clock.
         kind: What it is, for programs: `state`, `limit`, `fault`, `overrun`, `mark`, `recorder`, …
         text: What it is, for people.
-        severity: `info`, `warning` or `error`.
+        severity: `debug` (for programs: not logged), `info`, `warning` or `error`.
         source: The joint, board or client concerned; empty when it is the whole robot.
     """
 

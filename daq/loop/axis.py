@@ -64,6 +64,7 @@ class Axis:
         motor_offset_rad: Joint angle = direction · (position on the wire + this) / gear reduction.
         is_homed: Whether positions are the joint's own.
         current_max_a: What may be commanded.
+        isat_a: What the board lets through, in the wire's steps.
         low_rad: The position's lower limit; none until homed.
         high_rad: The upper one.
         speed_max_rad_s: The velocity's limit.
@@ -108,6 +109,7 @@ class Axis:
         "hottest_raw",
         "iq_a",
         "is_homed",
+        "isat_a",
         "joint",
         "low_rad",
         "motor_offset_rad",
@@ -182,6 +184,7 @@ class Axis:
         # Rounded down, and never to 0, which would mean the board's own limit.
         isat_raw = max(1, int(min(limits_a) / isat.lsb))
         command_raws[_place(command, "isat_a", output)] = isat_raw
+        self.isat_a = isat_raw * isat.lsb
         self.current_max_a = min(limits_a)
         self.current_alarm_a = self.current_max_a * _CURRENT_MARGIN + _CURRENT_MARGIN_A
         self.speed_max_rad_s = joint.limits.velocity_max_rad_s

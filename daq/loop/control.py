@@ -18,6 +18,8 @@ from daq.motion.planning import plan_move, plan_playback, plan_speed, stop_move
 from daq.motion.playback import Playback
 from daq.states import Mode
 
+CATCH_UP_MAX = 20
+"""Periods; boards stop by themselves after about as long without a command."""
 _TRAJECTORY_OVER = 3
 """In the sequence of `plan_playback`: approach, trajectory, stop, standstill."""
 
@@ -166,6 +168,20 @@ class Control:
         self.set_mode(Mode.HOLD, moving, (), 0.0)
 
     # --- every cycle ------------------------------------------------------------------------------
+
+    def skip(self, periods: int) -> None:
+        """Periods were left out: motions go on by the clock.
+
+        Boards that advance their references by themselves have done so meanwhile; a reference that
+        stood still would pull the joint back. After a long pause it goes on where it stopped.
+
+        Args:
+            periods: How many.
+        """
+        periods = min(periods, CATCH_UP_MAX)
+        self._k += periods
+        for track in self._busy:
+            track.skip(periods)
 
     def step(self) -> None:
         """Write the next commands."""

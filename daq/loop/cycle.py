@@ -106,6 +106,8 @@ class Cycle:
         if state is State.ACTIVE or state is State.READY:
             # Unless a guard has just stopped the robot, and with it decided the next command.
             if control.is_busy and machine.state is state:
+                if skipped:
+                    control.skip(skipped)
                 control.step()
         elif machine.state is state:
             self._step_machine()

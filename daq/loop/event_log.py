@@ -80,7 +80,9 @@ class Digest:
         self._seen: dict[tuple[str, str], tuple[float, int, Event]] = {}
 
     def add(self, event: Event, now_s: float) -> Iterator[str]:
-        """The lines for an event: none for a repetition within 10 s."""
+        """The lines for an event: none for a repetition within 10 s, or for one of no interest."""
+        if event.severity == "debug":
+            return
         if event.severity == "info" or event.kind in ("state", "mark"):
             yield self._line(event, event.text)
             return

@@ -131,6 +131,11 @@ class Track:
             position_rad, velocity_rad_s, _ = self.reference
             self.lead(position_rad + velocity_rad_s * self._period_s, velocity_rad_s, 0.0)
 
+    def skip(self, periods: int) -> None:
+        """Let the motion go on as if these periods had been commanded: it keeps to its time."""
+        if self._motion is not None:
+            self._k += periods
+
     def lead(self, position_rad: float, velocity_rad_s: float, torque_nm: float) -> None:
         """Write a reference."""
         axis = self.axis

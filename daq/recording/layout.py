@@ -228,7 +228,7 @@ COLUMNS: Mapping[str, Dataset] = {
 
 _EVENT_TEXTS = {
     "kind": "What happened, for programs.",
-    "severity": "`info`, `warning` or `error`.",
+    "severity": "`debug` (of no interest to people), `info`, `warning` or `error`.",
     "source": "The joint, board or client concerned; empty for the whole robot.",
     "text": "What happened, for people.",
 }

@@ -5,6 +5,7 @@ knows nothing of links, boards or wires.
 """
 
 from daq.robot.description import (
+    Bench,
     BoardPort,
     Bus,
     Control,
@@ -28,6 +29,7 @@ from daq.robot.load import load_robot, robot_text, shipped_robots
 from daq.robot.parse import parse_robot
 
 __all__ = [
+    "Bench",
     "BoardPort",
     "Bus",
     "Control",

@@ -188,6 +188,25 @@ class Control(Description, frozen=True, kw_only=True):
     """Velocity PI on the board: Kd is the proportional gain, Kp the integral one."""
 
 
+class Bench(Description, frozen=True, kw_only=True):
+    """How a joint is driven on the friction bench, unless the command says otherwise."""
+
+    speed_min_rad_s: Positive | None = None
+    """Slowest speed at the joint; by default one motor turn takes 4 s."""
+    speed_max_rad_s: Positive | None = None
+    """Fastest speed at the joint; by default 95 % of the joint's limit."""
+    speeds: Annotated[int, Meta(ge=2, le=50)] = 9
+    """How many speeds in each direction."""
+    repetitions: Annotated[int, Meta(ge=1, le=20)] = 2
+    """How often all of them are driven, each time in another order."""
+    dwell_s: Annotated[float, Meta(ge=0.1, le=60)] = 1.5
+    """How long a settled speed is measured at least; the fastest twice as long."""
+    settle_max_s: Annotated[float, Meta(ge=0.5, le=60)] = 4.0
+    """A speed that has not settled after this long is given up."""
+    gains: Gains | None = None
+    """Of the velocity PI; by default chosen for the motor's inertia."""
+
+
 class Joint(Description, frozen=True, kw_only=True):
     """One joint of the chain and the link it moves."""
 
@@ -201,6 +220,7 @@ class Joint(Description, frozen=True, kw_only=True):
     load_inertia_kg_m2: NotNegative | None = None
     """For a joint on the bench, which carries no link: what its output shaft turns (joint side)."""
     control: Control = Control()
+    bench: Bench = Bench()
     home_posture_rad: float = 0.0
     """About where the joint stands when the robot is homed, unless the command says otherwise."""
 
