@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 from daq.errors import ConfigError, DaqError
+from estimation.errors import EstimationError
 from firmware_protocol.errors import ProtocolError
 from firmware_protocol.profiles import PROFILES
 from hw_mocks.errors import MockConfigError, MockError
@@ -175,7 +176,7 @@ def run_guarded(run: Callable[[], int]) -> int:
         # The reader of our output has left (`armature … | head`): nothing more to say.
         _drop_output()
         return OK
-    except (DaqError, ProtocolError, MockError) as error:
+    except (DaqError, ProtocolError, MockError, EstimationError) as error:
         say(f"armature: {error}")
         return FAILED
     except OSError as error:

@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from daq.bench.plan import read_plan
+from daq.bench.run import BenchRun
 from daq.errors import ConfigError
 from daq.links.address import LinkAddress, LinkKind, parse_link
 from daq.loop.agenda import Agenda
@@ -77,6 +79,7 @@ def add_to(verbs: Verbs, summary: str) -> None:
         default="stay",
         help="after a fault: stay and wait for `armature send reset` (default), or exit",
     )
+    parser.add_argument("--bench", type=Path, help=argparse.SUPPRESS)  # what `bench` starts
     add_json_option(parser)
 
 
@@ -148,13 +151,15 @@ def run_loop(arguments: argparse.Namespace, *, record: str | None) -> tuple[Resu
     if not is_emulated(address):
         _warn_of_timeout(robot)
     is_mock = is_emulated(address)
-    if is_mock:
+    if is_mock or (arguments.bench is not None and address.kind is LinkKind.SERIAL):
+        # A serial port takes what time it takes; the test goes on at whatever rate that is.
         robot = _patient(robot)
     is_armed = arguments.arm or is_mock
     others = [address for address in arguments.bind if not address.startswith("tcp://")]
     if others:
         raise ConfigError("--bind", [f"{address}: expected tcp://HOST:PORT" for address in others])
-    if (arguments.enable or arguments.home or arguments.play) and not is_armed:
+    moves = arguments.enable or arguments.home or arguments.play or arguments.bench
+    if moves and not is_armed:
         raise ConfigError("--arm", ["missing: --enable, --home and --play move real motors"])
     check_duration(arguments.duration)
     trajectory = read_play_file(arguments.play, robot)
@@ -185,15 +190,21 @@ def run_loop(arguments: argparse.Namespace, *, record: str | None) -> tuple[Resu
         )
         daemon = Daemon(robot, opened.boards, session, options)
         say(f"armature: loop {session.session} of robot {robot.name} in {runtime.path}")
-        agenda = make_agenda(daemon.loop, arguments, trajectory)
+        agenda = make_agenda(daemon.loop, robot, arguments, trajectory)
         if agenda is None:
             return daemon.run(), ""
-        ends_when_done = arguments.play is not None and arguments.duration is None
+        ends_when_done = is_ending_when_done(arguments)
         result = daemon.run(agenda=agenda.step, is_over=lambda: ends_when_done and agenda.is_over)
         return result, agenda_problem(agenda, result)
 
 
-def agenda_problem(agenda: Agenda, result: Result) -> str:
+def is_ending_when_done(arguments: argparse.Namespace) -> bool:
+    """Whether the run is over with its agenda."""
+    has_end = arguments.play is not None or arguments.bench is not None
+    return has_end and arguments.duration is None
+
+
+def agenda_problem(agenda: Agenda | BenchRun, result: Result) -> str:
     """Why a run has not done what it was asked for, empty if it has."""
     if agenda.problem or result.status.reason != TIME_IS_OVER or not agenda.unfinished:
         return agenda.problem
@@ -217,7 +228,7 @@ def with_command_timeout(robot: Robot, timeout_ms: int | None) -> Robot:
 
 
 def _patient(robot: Robot) -> Robot:
-    """The robot for a computer with a mock, which is an ordinary one and now and then busy."""
+    """The robot for an ordinary computer, which is now and then busy."""
     safety = msgspec.structs.replace(robot.safety, skipped_max_per_s=_SKIPPED_MAX_ON_MOCKS)
     return msgspec.structs.replace(robot, safety=safety)
 
@@ -264,8 +275,14 @@ def read_play_file(path: Path | None, robot: Robot) -> Any:
     return trajectory
 
 
-def make_agenda(loop: Loop, arguments: argparse.Namespace, trajectory: Any) -> Agenda | None:
+def make_agenda(
+    loop: Loop, robot: Robot, arguments: argparse.Namespace, trajectory: Any
+) -> Agenda | BenchRun | None:
     """What the options ask the loop to do by itself, None for nothing."""
+    if arguments.bench is not None:
+        limit_rad = robot.safety.following_error_max_rad
+        plan = read_plan(arguments.bench)
+        return BenchRun(loop, plan, following_error_max_rad=limit_rad)
     if not (arguments.enable or arguments.home or trajectory is not None):
         return None
     agenda = Agenda(loop)

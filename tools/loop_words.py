@@ -46,6 +46,7 @@ def loop_words(
         "--keys": arguments.keys,
         "--plotjuggler": arguments.plotjuggler,
         "--record": record,
+        "--bench": arguments.bench,
     }
     words = ["loop"]
     for option, value in values.items():

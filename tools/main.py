@@ -15,6 +15,7 @@ from tools.cli import open_streams, run_guarded
 from tools.version import __version__
 
 VERBS = {
+    "bench": "measure the friction of one joint on the bench",
     "demo": "enable, calibrate and move mock boards at 1 kHz in virtual time",
     "doctor": "check whether a robot could run here, and say how to mend what is wrong",
     "frames": "decode, encode and document the boards' frames",

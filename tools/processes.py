@@ -7,10 +7,11 @@ and the kernel ends them when we are killed.
 from __future__ import annotations
 
 import ctypes
+import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 OUR_COMMAND = (sys.executable, "-P", "-m", "tools.main")
 """`armature`; -P because a folder called `tools` where we happen to be is none of ours."""
@@ -29,11 +30,20 @@ class Process:
     Args:
         words: The verb and its options.
         environment: All of its environment.
+        tell: Gets the lines that it writes to stderr, whenever `listen` is called; by default they
+            go where ours go.
     """
 
-    def __init__(self, words: Sequence[str], environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        words: Sequence[str],
+        environment: Mapping[str, str],
+        tell: Callable[[str], None] | None = None,
+    ) -> None:
         self.words = tuple(words)
         self._environment = dict(environment)
+        self._tell = tell
+        self._unfinished = b""
         self._process = self._start()
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -41,10 +51,26 @@ class Process:
             [*OUR_COMMAND, *self.words],
             env=self._environment,
             stdout=subprocess.PIPE,
+            stderr=None if self._tell is None else subprocess.PIPE,
             stdin=subprocess.DEVNULL,
             start_new_session=True,
             preexec_fn=end_with_parent,  # noqa: PLW1509 - nothing but one system call
         )
+
+    def listen(self) -> None:
+        """Pass on the lines that it has written meanwhile; never waits."""
+        stream = self._process.stderr
+        if stream is None or stream.closed or self._tell is None:
+            return
+        os.set_blocking(stream.fileno(), False)
+        while chunk := stream.read(1 << 16):
+            self._pass_on(chunk)
+
+    def _pass_on(self, chunk: bytes) -> None:
+        *lines, self._unfinished = (self._unfinished + chunk).split(b"\n")
+        for line in lines:
+            if self._tell is not None:
+                self._tell(line.decode(errors="replace"))
 
     @property
     def exit_code(self) -> int | None:
@@ -83,7 +109,11 @@ class Process:
         Raises:
             subprocess.TimeoutExpired: It takes longer.
         """
-        out, _ = self._process.communicate(timeout=timeout_s)
+        self.listen()
+        if self._process.stderr is not None:
+            os.set_blocking(self._process.stderr.fileno(), True)
+        out, errors = self._process.communicate(timeout=timeout_s)
+        self._pass_on(errors or b"")
         return out
 
     def kill(self) -> None:

@@ -53,6 +53,7 @@ def add_to(verbs: Verbs, summary: str) -> None:
     add_board_options(parser)
     add_mock_robot_options(parser)
     add_json_option(parser)
+    parser.set_defaults(bench=None, load_arm=None)
 
 
 def _run(arguments: argparse.Namespace) -> int:

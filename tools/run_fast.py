@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import argparse
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from daq.batches import Event, encode_session
+from daq.bench.run import BenchRun
 from daq.links.address import LinkAddress, LinkKind
 from daq.loop.daemon import Result
 from daq.loop.event_log import Digest
@@ -28,6 +29,7 @@ from tools.cli import say
 from tools.loop import (
     agenda_problem,
     exit_code,
+    is_ending_when_done,
     make_agenda,
     read_play_file,
     result_json,
@@ -38,8 +40,14 @@ from tools.progress import progress_bar
 from tools.version import __version__, commit
 
 
-def run_fast(arguments: argparse.Namespace) -> tuple[dict[str, object], int]:
+def run_fast(
+    arguments: argparse.Namespace, tell: Callable[[str], None] = say
+) -> tuple[dict[str, object], int]:
     """Run on the mock in virtual time.
+
+    Args:
+        arguments: The options of `armature run`.
+        tell: Gets what the loop says, line by line.
 
     Returns:
         What to print, and the exit code.
@@ -48,6 +56,7 @@ def run_fast(arguments: argparse.Namespace) -> tuple[dict[str, object], int]:
         arguments,
         impossible=[FaultKind.UNPLUG],
         robot_as_run=lambda robot: with_command_timeout(robot, arguments.command_timeout_ms),
+        load_arm=arguments.load_arm,
     )
     robot = mock.robot
     trajectory = read_play_file(arguments.play, robot)
@@ -85,18 +94,25 @@ def run_fast(arguments: argparse.Namespace) -> tuple[dict[str, object], int]:
             [recorder.handle] if recorder else [],
             now_ns=opened.now_ns,
             utc_ns=opened.utc_ns,
-            listener=_say_events,
+            listener=_Teller(tell),
             profile=arguments.profile,
         )
         if recorder:
             loop.cycle.output.start_recording(target.stem if target else "")
-        agenda = make_agenda(loop, arguments, trajectory)
-        ends_when_done = arguments.play is not None and arguments.duration is None
+        agenda = make_agenda(loop, robot, arguments, trajectory)
+        ends_when_done = is_ending_when_done(arguments)
         loop.cycle.chores[4] = loop.handler.step
         if agenda is not None:
             loop.cycle.chores[5] = agenda.step
         with progress_bar("running") as advance:
-            loop.cycle.chores[10] = lambda: advance(opened.now_ns() * 1e-9, arguments.duration)
+
+            def show_progress() -> None:
+                if isinstance(agenda, BenchRun):
+                    advance(agenda.done, agenda.total)
+                else:
+                    advance(opened.now_ns() * 1e-9, arguments.duration)
+
+            loop.cycle.chores[10] = show_progress
             runner = Runner(
                 loop.cycle,
                 opened,
@@ -135,8 +151,14 @@ def _ending_by_signal(runner: Runner) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _say_events(events: tuple[Event, ...]) -> None:
-    digest = Digest(has_priorities=False)
-    for event in events:
-        for line in digest.add(event, event.t_ns * 1e-9):
-            say(line)
+class _Teller:
+    """Turns events into lines for somebody."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+        self._digest = Digest(has_priorities=False)
+
+    def __call__(self, events: tuple[Event, ...]) -> None:
+        for event in events:
+            for line in self._digest.add(event, event.t_ns * 1e-9):
+                self._tell(line)

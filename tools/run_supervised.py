@@ -38,8 +38,14 @@ _RESTARTS_MAX = 100
 _LOOK_EVERY_S = 0.02
 
 
-def run_supervised(arguments: argparse.Namespace) -> tuple[dict[str, object], int]:
+def run_supervised(
+    arguments: argparse.Namespace, tell: Callable[[str], None] | None = None
+) -> tuple[dict[str, object], int]:
     """Run in real time.
+
+    Args:
+        arguments: The options of `armature run`.
+        tell: Gets what the loop says, line by line; by default it goes to stderr.
 
     Returns:
         What to print, and the exit code.
@@ -48,9 +54,12 @@ def run_supervised(arguments: argparse.Namespace) -> tuple[dict[str, object], in
     with ExitStack() as stack:
         boards = EmulatedBoards(os.environ, _wait)
         if parse_link(arguments.link).kind is LinkKind.MOCK:
-            mock, script = make_mock(arguments, impossible=[FaultKind.UNPLUG])
+            mock, script = make_mock(
+                arguments, impossible=[FaultKind.UNPLUG], load_arm=arguments.load_arm
+            )
             boards = stack.enter_context(emulated_boards(mock, script))
-        supervision = stack.enter_context(_Supervision(arguments, runtime, boards.environment))
+        supervision = _Supervision(arguments, runtime, boards.environment, tell)
+        stack.enter_context(supervision)
         boards.serve(supervision.is_over)
         return supervision.result()
 
@@ -63,6 +72,7 @@ class _Supervision:
         arguments: argparse.Namespace,
         runtime: RuntimeDirectory,
         environment: Mapping[str, str],
+        tell: Callable[[str], None] | None,
     ) -> None:
         self._runtime = runtime
         self._target: Path | None = arguments.record and arguments.record.absolute()
@@ -86,7 +96,7 @@ class _Supervision:
             runtime=runtime.path,
             is_json=True,
         )
-        self._loop = Process(words, environment)
+        self._loop = Process(words, environment, tell)
         self._has_started = True
         if self._asked_to_end_by:
             self._loop.end(self._asked_to_end_by)
@@ -107,6 +117,7 @@ class _Supervision:
         if now_s < self._looked_s + _LOOK_EVERY_S:
             return False
         self._looked_s = now_s
+        self._loop.listen()
         if self._loop_exit is None:
             self._loop_exit = self._loop.exit_code
             self._look_after_recorder()

@@ -1,0 +1,317 @@
+"""What a bench test drives: speeds, their order, gains.
+
+The speeds lie closer together where friction changes with speed: v = v_min + (v_max − v_min)·x² for
+evenly spaced x. None of them lets a harmonic of the motor's ripple alias to a constant: sampled
+once per millisecond it would look like friction.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from pathlib import Path
+
+import msgspec
+
+from daq.errors import ConfigError
+from daq.recording.bench_events import BenchHeader, LoadArm, MockTruth
+from daq.robot.description import Gains, Joint, Robot
+from daq.robot.velocity_gains import advice, choose_gains
+
+TURN_MAX_S = 4.0
+"""How long the slowest plateau takes for a motor turn, by default."""
+SPEED_SHARE, HELD_SPEED_SHARE = 0.95, 0.9
+"""Of the joint's speed limit: the rest is for overshoot, of which a slow integral has more."""
+BREAKAWAYS, STEPS = 10, 6
+SWING_RAD, SWING_RAD_S, SWINGS = math.pi / 2.0, 0.4, 4
+"""Of a load arm: angle to both sides, speed, and how often."""
+MOUNTED_TURNS = 4
+"""Motor turns over which a mounted joint is averaged, the same ones at every speed."""
+_RUN_UP_S = 1.2
+_PROGRESS = re.compile(r"^armature: (plateau|current ramp|current step|swing) \d+ of \d+\b")
+_ALIAS_HZ = 15.0
+_HARMONICS = (1, 2, 6, 12)
+"""Per pole pair: electrical period, its double, six-step ripple and cogging."""
+
+
+class PlannedPlateau(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A speed at the joint, and how long it is measured at least once it has settled."""
+
+    joint_velocity_rad_s: float
+    dwell_s: float
+
+
+class BenchPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Everything that the loop must know to drive a bench test.
+
+    Attributes:
+        header: What the recording will say.
+        plateaus: In the order in which they are driven.
+        turns: Whole motor turns that a plateau lasts at least.
+        settle_max_s: A plateau that has not settled after this long is given up.
+        breakaways: Slow current ramps from rest.
+        steps: Current steps.
+        expected_iq_a: Current that friction is expected to take, until it was measured.
+        step_iq_a: Current of a step.
+        gains: Of the velocity PI, as in the robot that is driven.
+        advice: What to try when those gains turn out to be wrong.
+    """
+
+    header: BenchHeader
+    plateaus: tuple[PlannedPlateau, ...]
+    turns: int
+    settle_max_s: float
+    breakaways: int
+    steps: int
+    expected_iq_a: float
+    step_iq_a: float
+    gains: Gains
+    advice: str
+
+    @property
+    def parts(self) -> int:
+        """How many plateaus, ramps, steps and swings there are."""
+        swings = 2 * SWINGS if self.header.load_arm is not None else 0
+        return len(self.plateaus) + self.breakaways + self.steps + swings
+
+    @property
+    def expected_s(self) -> float:
+        """About how long it takes."""
+        if self.header.load_arm is not None:
+            return 4.0 + (2 * SWINGS + 2) * 2.0 * SWING_RAD / SWING_RAD_S
+        overhead_s = 3.0 if self.header.kind == "mounted" else 1.1
+        dwell_s = sum(plateau.dwell_s + overhead_s for plateau in self.plateaus)
+        return 4.0 + dwell_s + 1.8 * self.breakaways + 1.2 * self.steps
+
+
+class Wishes(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line says in place of the robot file; None to leave it."""
+
+    speed_min_rad_s: float | None = None
+    speed_max_rad_s: float | None = None
+    speeds: int | None = None
+    repetitions: int | None = None
+    dwell_s: float | None = None
+    settle_max_s: float | None = None
+    kp_a_per_rad: float | None = None
+    kd_a_s_per_rad: float | None = None
+
+
+def progress_text(part: str, number: int, count: int) -> str:
+    """How the log says that a part of the test begins."""
+    return f"{part} {number} of {count}"
+
+
+def is_progress(line: str) -> bool:
+    """Whether a line of the log says that a part of the test begins."""
+    return _PROGRESS.search(line) is not None
+
+
+def read_plan(path: Path) -> BenchPlan:
+    """Reads a plan that one process has written for another.
+
+    Raises:
+        ConfigError: It cannot be read.
+    """
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=BenchPlan)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise ConfigError(str(path), [f"no plan of a bench test: {error}"]) from error
+
+
+def make_plan(
+    robot: Robot,
+    joint: Joint,
+    wishes: Wishes,
+    *,
+    seed: int,
+    is_mounted: bool = False,
+    is_reference_held: bool = False,
+    load_arm: LoadArm | None = None,
+    truth: MockTruth | None = None,
+) -> BenchPlan:
+    """Plan the test of one joint.
+
+    Args:
+        robot: The robot.
+        joint: One of its joints.
+        wishes: What the command line says.
+        seed: Of the order of the speeds.
+        is_mounted: Whether the joint is part of the arm, and keeps to its range.
+        is_reference_held: Whether its board holds the reference between frames.
+        load_arm: A weight to swing, in place of everything else.
+        truth: Of a mock.
+
+    Raises:
+        ConfigError: A wish is beyond a limit, or contradicts another one.
+    """
+    bench, motor, drive = joint.bench, robot.motor_of(joint), joint.drive
+    chosen = choose_gains(joint, motor, is_reference_held=is_reference_held)
+    if is_mounted:
+        chosen = joint.control.velocity  # tuned for what it carries
+    gains = bench.gains or chosen
+    changes = {
+        name: value
+        for name in ("kp_a_per_rad", "kd_a_s_per_rad")
+        if (value := getattr(wishes, name)) is not None
+    }
+    gains = msgspec.structs.replace(gains, **changes)
+    repetitions = wishes.repetitions or bench.repetitions
+    settle_max_s = wishes.settle_max_s or bench.settle_max_s
+    window_rad = _window(joint) if is_mounted else None
+    plateaus: tuple[PlannedPlateau, ...] = ()
+    if load_arm is None:
+        plateaus = _sweep(
+            robot,
+            joint,
+            wishes,
+            share=HELD_SPEED_SHARE if is_reference_held else SPEED_SHARE,
+            repetitions=repetitions,
+            seed=seed,
+            window_rad=window_rad,
+        )
+    friction, k_i = drive.friction, motor.torque_constant_nm_per_a
+    coulomb_nm = friction.coulomb_motor_nm + friction.coulomb_joint_nm / (
+        drive.gear_reduction * drive.gear_efficiency
+    )
+    lag_rad = coulomb_nm / k_i / max(gains.kp_a_per_rad, 1e-9) / drive.gear_reduction
+    lag_max_rad = robot.safety.following_error_max_rad
+    if load_arm is None and lag_rad > 0.2 * lag_max_rad:
+        problem = (
+            f"--kp {gains.kp_a_per_rad:g} A/rad: with the robot file's friction the joint would lag"
+            f" {lag_rad:.3g} rad behind, allowed is a fifth of following_error_max_rad = "
+            f"{lag_max_rad:g}; {advice(chosen)}"
+        )
+        raise ConfigError(f"bench of joint {joint.name}", [problem])
+    expected_iq_a = min(max(coulomb_nm / k_i, 0.01), 0.5 * joint.limits.current_max_a)
+    # Half the highest speed within 0.3 s.
+    fastest_rad_s = joint.limits.velocity_max_rad_s * drive.gear_reduction
+    step_nm = coulomb_nm + drive.rotor_inertia_kg_m2 * 0.5 * fastest_rad_s / 0.3
+    is_free = not is_mounted and load_arm is None
+    return BenchPlan(
+        header=BenchHeader(
+            kind="load_arm" if load_arm else "mounted" if is_mounted else "free",
+            joint=joint.name,
+            plateaus=len(plateaus),
+            repetitions=repetitions,
+            seed=seed,
+            window_rad=window_rad,
+            load_arm=load_arm,
+            truth=truth,
+        ),
+        plateaus=plateaus,
+        turns=MOUNTED_TURNS if is_mounted else 1,
+        settle_max_s=settle_max_s,
+        breakaways=BREAKAWAYS if is_free else 0,
+        steps=STEPS if is_free else 0,
+        expected_iq_a=expected_iq_a,
+        step_iq_a=min(max(step_nm / k_i, 2.0 * expected_iq_a), 0.8 * joint.limits.current_max_a),
+        gains=gains,
+        advice=advice(chosen),
+    )
+
+
+def clear_of_aliases(motor_rad_s: float, pole_pairs: int, *, rate_hz: float = 1000.0) -> float:
+    """The nearest speed at which no harmonic of the ripple is sampled as a constant.
+
+    Args:
+        motor_rad_s: Wanted, positive.
+        pole_pairs: Of the motor.
+        rate_hz: Samples per second.
+    """
+    step_rad_s = 0.002 * motor_rad_s
+    for number in range(200):
+        offset = (number + 1) // 2 * (-step_rad_s if number % 2 else step_rad_s)
+        if _is_clear(motor_rad_s + offset, pole_pairs, rate_hz):
+            return motor_rad_s + offset
+    return motor_rad_s
+
+
+def _is_clear(motor_rad_s: float, pole_pairs: int, rate_hz: float) -> bool:
+    for harmonic in _HARMONICS:
+        multiple = harmonic * pole_pairs * motor_rad_s / math.tau / rate_hz
+        nearest = round(multiple)
+        if nearest and abs(multiple - nearest) * rate_hz < _ALIAS_HZ:
+            return False
+    return True
+
+
+def _sweep(
+    robot: Robot,
+    joint: Joint,
+    wishes: Wishes,
+    *,
+    share: float,
+    repetitions: int,
+    seed: int,
+    window_rad: tuple[float, float] | None,
+) -> tuple[PlannedPlateau, ...]:
+    bench, gear = joint.bench, joint.drive.gear_reduction
+    limit_rad_s = joint.limits.velocity_max_rad_s
+    highest_rad_s = share * limit_rad_s
+    slowest_rad_s = min(math.tau / TURN_MAX_S / gear, 0.1 * highest_rad_s)
+    if window_rad is not None:
+        highest_rad_s = min(highest_rad_s, _speed_within(joint, window_rad))
+        slowest_rad_s = max(slowest_rad_s, (window_rad[1] - window_rad[0]) / TURN_MAX_S)
+    low = wishes.speed_min_rad_s or bench.speed_min_rad_s or slowest_rad_s
+    high = wishes.speed_max_rad_s or bench.speed_max_rad_s or highest_rad_s
+    count = wishes.speeds or bench.speeds
+    dwell_s = wishes.dwell_s or bench.dwell_s
+    problems = []
+    if high > highest_rad_s * (1.0 + 1e-9):
+        why = "its range leaves no room for more" if window_rad else "the rest is for overshoot"
+        problems.append(
+            f"--speed-max {high:.4g} rad/s: at most {highest_rad_s:.4g} rad/s ({share:.0%} of"
+            f" the limit {limit_rad_s:g} rad/s; {why})"
+        )
+    if not low < high:
+        problems.append(f"--speed-min {low:.4g} rad/s: must be less than --speed-max {high:.4g}")
+    if problems:
+        raise ConfigError(f"bench of joint {joint.name}", problems)
+    pole_pairs = robot.motor_of(joint).pole_pairs
+    plateaus = []
+    for number in range(count):
+        part = (number / (count - 1)) ** 2
+        motor_rad_s = clear_of_aliases((low + (high - low) * part) * gear, pole_pairs)
+        speed_rad_s = min(motor_rad_s / gear, highest_rad_s)
+        # The ends of the range decide the slope: the fast end is measured longer.
+        longer_s = dwell_s * (1.0 + part)
+        turn_s = math.tau / (speed_rad_s * gear)
+        plateaus += [
+            PlannedPlateau(
+                joint_velocity_rad_s=sign * speed_rad_s, dwell_s=max(longer_s, turn_s * 1.02)
+            )
+            for sign in (1.0, -1.0)
+        ]
+    order = random.Random(seed)
+    driven: list[PlannedPlateau] = []
+    for _ in range(repetitions):
+        driven += order.sample(plateaus, len(plateaus))
+    return tuple(driven)
+
+
+def _window(joint: Joint) -> tuple[float, float]:
+    """Where a mounted joint is measured: whole motor turns in the middle of its range."""
+    limits = joint.limits
+    middle_rad = 0.5 * (limits.position_min_rad + limits.position_max_rad)
+    half_rad = 0.5 * MOUNTED_TURNS * math.tau / joint.drive.gear_reduction
+    if not half_rad < 0.3 * (limits.position_max_rad - limits.position_min_rad):
+        problem = (
+            f"its range of {limits.position_max_rad - limits.position_min_rad:.3g} rad is too "
+            f"small for {MOUNTED_TURNS} motor turns ({2.0 * half_rad:.3g} rad) and a run-up"
+        )
+        raise ConfigError(f"bench of joint {joint.name}", [problem])
+    return middle_rad - half_rad, middle_rad + half_rad
+
+
+def run_up_rad(joint_velocity_rad_s: float) -> float:
+    """How far in front of its window a mounted joint starts."""
+    return abs(joint_velocity_rad_s) * _RUN_UP_S + 0.02
+
+
+def _speed_within(joint: Joint, window_rad: tuple[float, float]) -> float:
+    """The speed at which run-up, window and braking fit into the range."""
+    limits = joint.limits
+    room_rad = min(window_rad[0] - limits.position_min_rad, limits.position_max_rad - window_rad[1])
+    return max(0.9 * room_rad - 0.05, 0.01) / (_RUN_UP_S + 0.2)

@@ -1,0 +1,434 @@
+"""Drives a bench test inside the loop: looks at the joint 50 times a second, and goes on.
+
+Each part of the test is a generator that yields until the next look. Everything goes through the
+same handler as commands from the socket, so that every limit holds; what is measured is decided
+afterwards, from the recording, where the events written here tell what was driven when.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections import deque
+from collections.abc import Generator
+
+import msgspec
+
+from daq.bench.plan import (
+    SWING_RAD,
+    SWING_RAD_S,
+    SWINGS,
+    BenchPlan,
+    progress_text,
+    run_up_rad,
+)
+from daq.bench.settling import Look, SettlingDetector
+from daq.loop.setup import Loop
+from daq.recording.bench_events import (
+    PLAN,
+    PLATEAU,
+    PLATEAU_END,
+    PROBLEM,
+    RAMP,
+    RAMP_END,
+    SETTLED,
+    STEP,
+    STEP_END,
+    SWING,
+    SWING_END,
+    UNSETTLED,
+)
+from daq.states import State
+from daq.stream import messages as m
+from daq.stream.errors import RefusedError
+
+Part = Generator[None, None, None]
+
+_REST_S = 0.25
+_RAMP_START, _RAMP_PER_S, _RAMP_MAX = 0.5, 0.45, 3.0
+"""Of the current that friction takes: where a ramp starts, how fast it rises, where it ends."""
+_MOVED_COUNTS = 12.0
+_STEP_MAX_S, _COAST_MAX_S = 0.5, 1.5
+_STEP_SPEED, _COAST_SPEED = 0.6, 0.08
+"""Of the joint's speed limit: a step ends at the one, coasting at the other."""
+_STUCK, _STUCK_S = 0.1, 0.09
+_LAGGING, _STUCK_LAG = 0.4, 0.3
+"""Of the lag that stops the robot: a plateau is given up in time to come to rest before."""
+_MEMORY_S = 0.3
+_SPEED_TOLERANCE = 0.1
+
+
+class BenchRun:
+    """A bench test on a loop, as an agenda: `step` now and then until `is_over`.
+
+    Args:
+        loop: The loop.
+        plan: What to drive.
+        following_error_max_rad: How far the joint may be from where it is led.
+
+    Attributes:
+        problem: Why it ended early, in plain words; empty while nothing is wrong.
+        is_over: Whether everything is done, or cannot be.
+        done: Plateaus, ramps and steps that are over.
+    """
+
+    def __init__(self, loop: Loop, plan: BenchPlan, *, following_error_max_rad: float) -> None:
+        self._loop = loop
+        self._plan = plan
+        self._lag_max_rad = following_error_max_rad
+        names = [track.axis.joint.name for track in loop.cycle.control.tracks]
+        self._track = loop.cycle.control.tracks[names.index(plan.header.joint)]
+        self._axis = self._track.axis
+        self._motor_per_joint = self._axis.motor_per_joint
+        self._recent: deque[Look] = deque()
+        self._target_rad_s = 0.0
+        self._friction_a: list[float] = []
+        self._chance = random.Random(plan.header.seed)
+        self._part = self._everything()
+        self._is_ending = False
+        self.is_over = False
+        self.problem = ""
+        self.done = 0
+
+    @property
+    def unfinished(self) -> str:
+        """What has not come to its end; empty if all has."""
+        return "" if self.is_over and not self.problem else "the bench test"
+
+    @property
+    def total(self) -> int:
+        """How much there is to do."""
+        return self._plan.parts
+
+    def step(self) -> None:
+        """Look at the joint and go on with the test."""
+        if self.is_over:
+            return
+        machine = self._loop.cycle.machine
+        if machine.state in (State.STOPPING, State.FAULT) and not self._is_ending:
+            self._give_up(self._explain())
+            return
+        self._look()
+        try:
+            next(self._part)
+        except StopIteration:
+            self.is_over = True
+        except RefusedError as error:
+            self._give_up(str(error))
+
+    # --- the whole test ---------------------------------------------------------------------------
+
+    def _everything(self) -> Part:
+        cycle, header = self._loop.cycle, self._plan.header
+        while any(unit.replies is None for unit in cycle.units):
+            yield
+        self._note(PLAN, msgspec.json.encode(header).decode(), severity="debug")
+        self._command(m.Enable())
+        yield from self._wait_for(State.READY)
+        if header.kind == "mounted":
+            yield from self._prepare_mounted()
+        if header.load_arm is not None:
+            yield from self._swing()
+        for number, planned in enumerate(self._plan.plateaus, 1):
+            yield from self._drive_plateau(number, planned.joint_velocity_rad_s, planned.dwell_s)
+            self.done += 1
+        if self._plan.breakaways or self._plan.steps:
+            yield from self._stop()
+        for number in range(self._plan.breakaways):
+            yield from self._ramp(number + 1, 1.0 if number % 2 == 0 else -1.0)
+            self.done += 1
+        for number in range(self._plan.steps):
+            yield from self._step_current(number + 1, 1.0 if number % 2 == 0 else -1.0)
+            self.done += 1
+        self._is_ending = True
+        self._command(m.Disable())
+        yield from self._wait_for(State.IDLE)
+
+    def _wait_for(self, state: State) -> Part:
+        while self._loop.cycle.machine.state is not state:
+            yield
+
+    def _prepare_mounted(self) -> Part:
+        control = self._loop.cycle.control
+        self._command(m.SetMode(mode="hold"))
+        while not control.is_at_rest:
+            yield
+        self._command(m.Home())
+        while control.homing is not None:
+            yield
+        if not all(track.axis.is_homed for track in control.tracks):
+            raise RefusedError("not-homed", "a joint could not be homed: see the events")
+
+    # --- plateaus ---------------------------------------------------------------------------------
+
+    def _drive_plateau(self, number: int, speed_rad_s: float, dwell_s: float) -> Part:
+        plan, window_rad = self._plan, self._plan.header.window_rad
+        if window_rad is not None:
+            near, far = window_rad if speed_rad_s > 0 else window_rad[::-1]
+            start_rad = near - math.copysign(run_up_rad(speed_rad_s), speed_rad_s)
+            self._set_mode("position", start_rad)
+            while not self._loop.cycle.control.is_at_rest:
+                yield
+        self._set_mode("velocity", speed_rad_s)
+        count = plan.header.plateaus
+        self._note(PLATEAU, f"{progress_text('plateau', number, count)}: {speed_rad_s:+.4g} rad/s")
+        began_s = self._now_s
+        self._target_rad_s = speed_rad_s * self._motor_per_joint
+        detector = SettlingDetector(
+            kp_a_per_rad=plan.gains.kp_a_per_rad,
+            target_rad_s=self._target_rad_s,
+            limit_a=self._axis.isat_a,
+            advice=plan.advice,
+            speed_tolerance=None if window_rad is None else _SPEED_TOLERANCE,
+        )
+        yield
+        while not detector.add(self._recent[-1], is_ramping=not self._is_at_speed(speed_rad_s)):
+            is_lost = self._is_lagging() or (window_rad is not None and self._is_past(near))
+            self._refuse_obstacles()
+            if self._now_s - began_s > plan.settle_max_s or is_lost:
+                text = f"plateau {number} at {speed_rad_s:+.4g} rad/s: {detector.problem()}"
+                self._note(UNSETTLED, text, severity="warning")
+                yield from self._stop()
+                if window_rad is None:
+                    yield from self._coast()
+                return
+            yield
+        if window_rad is not None:
+            while not self._is_past(near):
+                yield
+        text = f"plateau {number} settled after {self._now_s - began_s:.2f} s"
+        self._note(SETTLED, text, severity="debug")
+        if window_rad is not None:
+            while not self._is_past(far):
+                yield
+        else:
+            yield from self._measure(dwell_s)
+        self._note(PLATEAU_END, f"plateau {number} is over", severity="debug")
+        if window_rad is not None:
+            yield from self._stop()
+
+    def _measure(self, dwell_s: float) -> Part:
+        """Until both the time and the turns are enough, with a little to spare."""
+        began_s, began_rad = self._now_s, self._axis.position_rad
+        turn_rad = math.tau * self._plan.turns / abs(self._motor_per_joint)
+        while True:
+            yield
+            travelled_rad = abs(self._axis.position_rad - began_rad)
+            if self._now_s - began_s >= dwell_s and travelled_rad >= 1.01 * turn_rad:
+                break
+            self._refuse_obstacles()
+            if self._is_lagging() or self._now_s - began_s > 3.0 * dwell_s + 1.0:
+                break  # the analysis will see
+        self._friction_a.append(abs(self._plan.gains.kp_a_per_rad * self._recent[-1].lag_rad))
+
+    def _is_at_speed(self, speed_rad_s: float) -> bool:
+        """Whether the reference's ramp is over."""
+        return abs(self._track.reference[1] - speed_rad_s) < 1e-9
+
+    def _is_lagging(self, share: float = _LAGGING) -> bool:
+        """Whether it is about to be stopped for not following, or well on the way there."""
+        before, now = list(self._recent)[-2:] if len(self._recent) > 1 else [self._recent[-1]] * 2
+        coming_rad = abs(now.lag_rad + (now.lag_rad - before.lag_rad))
+        return coming_rad > share * self._lag_max_rad * abs(self._motor_per_joint)
+
+    def _is_past(self, angle_rad: float) -> bool:
+        forwards = self._target_rad_s * self._motor_per_joint > 0.0
+        position_rad = self._axis.position_rad
+        return position_rad > angle_rad if forwards else position_rad < angle_rad
+
+    def _coast(self) -> Part:
+        """Let go of a reference that runs ahead; the next one begins where the joint is."""
+        self._set_mode("current", 0.0)
+        began_s = self._now_s
+        while self._now_s < began_s + _COAST_MAX_S:
+            yield
+            if abs(self._axis.velocity_rad_s) < _COAST_SPEED * self._axis.speed_max_rad_s:
+                return
+
+    def _stop(self) -> Part:
+        self._set_mode("hold")
+        while not self._loop.cycle.control.is_at_rest:
+            yield
+
+    # --- breakaway and inertia --------------------------------------------------------------------
+
+    @property
+    def _friction_iq_a(self) -> float:
+        """Current that friction takes, as the sweep has shown."""
+        if not self._friction_a:
+            return self._plan.expected_iq_a
+        middle = sorted(self._friction_a)[len(self._friction_a) // 2]
+        return min(max(middle, 0.01), 0.5 * self._axis.current_max_a)
+
+    def _ramp(self, number: int, sign: float) -> Part:
+        """Raise the current from rest until the joint moves, each time from another angle."""
+        turn_rad = math.tau / abs(self._motor_per_joint)
+        somewhere_rad = self._axis.position_rad + self._chance.uniform(0.2, 1.2) * turn_rad
+        self._set_mode("position", somewhere_rad)
+        while not self._loop.cycle.control.is_at_rest:
+            yield
+        self._set_mode("current", 0.0)
+        yield from self._wait(_REST_S)
+        friction_a = self._friction_iq_a
+        began_s, rest_rad = self._now_s, self._axis.position_rad
+        count_rad = math.tau / self._axis.joint.drive.encoder_counts_per_turn
+        moved_rad = _MOVED_COUNTS * count_rad / abs(self._motor_per_joint)
+        self._note(RAMP, progress_text("current ramp", number, self._plan.breakaways))
+        while abs(self._axis.position_rad - rest_rad) < moved_rad:
+            level = _RAMP_START + _RAMP_PER_S * (self._now_s - began_s)
+            current_a = level * friction_a
+            if level > _RAMP_MAX or current_a > 0.9 * self._axis.current_max_a:
+                break
+            self._set_mode("current", sign * current_a)
+            yield
+        self._note(RAMP_END, f"current ramp {number} is over", severity="debug")
+        yield from self._stop()
+
+    def _step_current(self, number: int, sign: float) -> Part:
+        """Accelerate at a constant current, then coast; twice the information of either."""
+        self._set_mode("current", 0.0)
+        yield from self._wait(_REST_S)
+        fastest_rad_s = _STEP_SPEED * self._axis.speed_max_rad_s
+        current_a = max(self._plan.step_iq_a, 1.8 * self._friction_iq_a)
+        current_a = min(current_a, 0.8 * self._axis.current_max_a)
+        text = progress_text("current step", number, self._plan.steps)
+        self._note(STEP, f"{text}: {sign * current_a:+.3g} A")
+        began_s = self._now_s
+        self._set_mode("current", sign * current_a)
+        while abs(self._axis.velocity_rad_s) < fastest_rad_s:
+            if self._now_s - began_s > _STEP_MAX_S:
+                break
+            yield
+        self._set_mode("current", 0.0)
+        began_s = self._now_s
+        while abs(self._axis.velocity_rad_s) > _COAST_SPEED * self._axis.speed_max_rad_s:
+            if self._now_s - began_s > _COAST_MAX_S:
+                break
+            yield
+        self._note(STEP_END, f"current step {number} is over", severity="debug")
+        yield from self._stop()
+
+    # --- load arm ---------------------------------------------------------------------------------
+
+    def _swing(self) -> Part:
+        """Lift and lower the weight slowly to both sides, and come back to where it hangs."""
+        start_rad = self._axis.position_rad
+        self._command(m.SetMode(mode="hold", joints=(self._axis.joint.name,)))
+        sides = [SWING_RAD if number % 2 == 0 else -SWING_RAD for number in range(2 * SWINGS)]
+        position_rad = start_rad
+        for number, side in enumerate([*sides, 0.0], 1):
+            target_rad = start_rad + side
+            if side:
+                self._note(SWING, progress_text("swing", number, len(sides)))
+            way_s = 1.875 * abs(target_rad - position_rad) / SWING_RAD_S
+            self._set_mode("position", target_rad, duration_s=max(way_s, 0.5))
+            while not self._loop.cycle.control.is_at_rest:
+                yield
+            if side:
+                self._note(SWING_END, f"swing {number} is over", severity="debug")
+                self.done += 1
+            position_rad = target_rad
+
+    # --- means ------------------------------------------------------------------------------------
+
+    @property
+    def _now_s(self) -> float:
+        return self._loop.cycle.events.t_ns * 1e-9
+
+    def _look(self) -> None:
+        axis, per_joint = self._axis, self._motor_per_joint
+        look = Look(
+            self._now_s,
+            axis.position_rad * per_joint,
+            (self._track.reference[0] - axis.position_rad) * per_joint,
+            axis.velocity_rad_s * per_joint,
+            axis.iq_a,
+        )
+        self._recent.append(look)
+        while look.t_s - self._recent[0].t_s > _MEMORY_S:
+            self._recent.popleft()
+
+    def _wait(self, duration_s: float) -> Part:
+        until_s = self._now_s + duration_s
+        while self._now_s < until_s:
+            yield
+
+    def _set_mode(self, mode: str, *target: float, duration_s: float = 0.0) -> None:
+        joints = (self._axis.joint.name,)
+        self._command(m.SetMode(mode=mode, joints=joints, target=target, duration_s=duration_s))
+
+    def _command(self, command: m.AnyCommand) -> None:
+        self._loop.handler(command)
+
+    def _note(self, kind: str, text: str, *, severity: str = "info") -> None:
+        self._loop.cycle.events.add(kind, text, severity=severity, source=self._axis.joint.name)
+
+    # --- when it goes wrong -----------------------------------------------------------------------
+
+    def _give_up(self, problem: str) -> None:
+        self.problem = problem or "the bench test could not go on"
+        is_known = problem == self._loop.cycle.machine.reason
+        self._note(PROBLEM, self.problem, severity="debug" if is_known else "error")
+        self.is_over = True
+
+    def _refuse_obstacles(self) -> None:
+        """End the test at once when the joint has run into something.
+
+        Raises:
+            RefusedError: It has.
+        """
+        if obstacle := self._obstacle():
+            raise RefusedError("failed", obstacle)
+
+    def _explain(self) -> str:
+        """What most likely happened, for the person at the bench."""
+        reason = self._loop.cycle.machine.reason
+        if self._loop.cycle.machine.is_fault_of_board:
+            return reason
+        self._look()
+        if cause := self._encoder_gap() or self._obstacle():
+            return f"{cause} ({reason})"
+        is_fast = abs(self._axis.velocity_rad_s) > 0.99 * self._axis.speed_max_rad_s
+        if self._target_rad_s and (is_fast or self._is_lagging()):
+            return f"{reason} (if it overshoots or oscillates, {self._plan.advice})"
+        return reason
+
+    def _obstacle(self) -> str:
+        """Whether the motor stands still against a current that friction does not explain."""
+        looks = [look for look in self._recent if look.t_s > self._now_s - _STUCK_S]
+        if len(looks) < 3 or not self._target_rad_s or not self._is_lagging(_STUCK_LAG):
+            return ""  # or only just setting off
+        speed_rad_s = (looks[-1].angle_rad - looks[0].angle_rad) / (looks[-1].t_s - looks[0].t_s)
+        current_a = abs(sum(look.iq_a for look in looks)) / len(looks)
+        limit_a = self._axis.isat_a
+        if abs(speed_rad_s) > _STUCK * abs(self._target_rad_s):
+            return ""
+        if current_a < min(2.0 * self._friction_iq_a, 0.9 * limit_a):
+            return ""
+        position_rad = self._axis.position_rad
+        where = f"joint {self._axis.joint.name} stands still at {position_rad:+.3f} rad although "
+        where += f"its motor gets {current_a:.3g} A"
+        if current_a > 0.9 * limit_a:
+            where += f", all that its limit of {limit_a:.3g} A allows"
+        if self.done or abs(position_rad) > 0.05:
+            return (
+                f"{where}: it has hit something. Is it clamped, is it still mounted, is its way "
+                "free?"
+            )
+        return (
+            f"{where}: it never moved. It is blocked, or friction needs more current than the "
+            "joint's current_max_a"
+        )
+
+    def _encoder_gap(self) -> str:
+        """Whether the position has jumped by more than the motor can have turned."""
+        fastest_rad_s = 1.5 * self._axis.speed_max_rad_s * abs(self._motor_per_joint)
+        for before, after in itertools.pairwise(self._recent):
+            jump_rad, time_s = after.angle_rad - before.angle_rad, after.t_s - before.t_s
+            if abs(jump_rad) > fastest_rad_s * (time_s + 0.004):
+                return (
+                    f"the encoder has a gap: the motor's position jumps by {jump_rad:+.3g} rad "
+                    f"within {1e3 * time_s:.0f} ms; check the encoder and its cable"
+                )
+        return ""

@@ -1,0 +1,1 @@
+"""The friction bench: from the recording of one joint to its friction and motor parameters."""

@@ -1,0 +1,432 @@
+"""From the recording of a bench test to its result: the same from the file as right after the test.
+
+Puts the parts together (`record`, `plateaus`, `models`, `extras`, `load_arm`) and adds what goes
+beyond single plateaus: drift, warnings, the curves of the figure.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from typing import NamedTuple, TypedDict
+
+import numpy as np
+
+from daq.recording import Recording, open_recording
+from estimation.bench.extras import find_breakaway, find_inertia
+from estimation.bench.load_arm import find_torque_constant
+from estimation.bench.models import (
+    ModelFit,
+    Points,
+    fit_models,
+    interval_of,
+    predict,
+    select,
+)
+from estimation.bench.picture import BenchPicture
+from estimation.bench.plateaus import find_encoder_gap, find_plateaus, reject_slipping
+from estimation.bench.record import Array, JointRecord, read_record
+from estimation.bench.result import BenchResult, FrictionModel, Plateau, Quantity
+from estimation.errors import DatasetError
+
+SEED = 20260
+"""Of the bootstrap: the same recording always gives the same result."""
+_TRACE_POINTS = 3000
+_CURVE_POINTS = 200
+_ANGLE_BINS = 360
+_SLOW_SHARE = 0.15
+"""Of the highest speed: plateaus below it show cogging."""
+_DRIFT_T = 3.0
+_REJECTED_MANY = 0.3
+_END_S = 1.0
+
+
+class BenchAnalysis(NamedTuple):
+    """A result, and what its figure shows beside it."""
+
+    result: BenchResult
+    picture: BenchPicture
+
+
+def analyse_bench(
+    path: str | os.PathLike[str], *, holds_reference: Callable[[str], bool], made_by: str = ""
+) -> BenchAnalysis:
+    """Analyse the recording of a bench test.
+
+    Args:
+        path: The recording.
+        holds_reference: Whether a board of a profile holds its reference between frames; this
+            package knows no wire formats.
+        made_by: Version of the software, for the result.
+
+    Returns:
+        The result and its picture.
+
+    Raises:
+        RecordingError: The file is no recording.
+        DatasetError: It is not of a bench test, or holds too little for a result.
+    """
+    with open_recording(path) as recording:
+        record = read_record(recording)
+        facts = _facts(recording, record, made_by)
+    if record.header.load_arm is not None:
+        return _analyse_load_arm(record, facts)
+    plateaus = find_plateaus(record, is_reference_held=holds_reference(record.profile))
+    if record.header.kind == "free":
+        plateaus = reject_slipping(plateaus)
+    used = [plateau for plateau in plateaus if plateau.is_used]
+    speed, torque, acceleration = (
+        np.array([getattr(plateau, name) for plateau in used], np.float64)
+        for name in ("motor_velocity_rad_s", "motor_torque_nm", "acceleration_rad_s2")
+    )
+    is_mounted = record.header.kind == "mounted"
+    points = Points(speed, torque, record.drive, acceleration if is_mounted else None)
+    generator = np.random.default_rng(SEED)
+    try:
+        fits = fit_models(points, generator)
+    except DatasetError as error:
+        raise DatasetError(f"{path}: {error}{_rejections(plateaus, record)}") from error
+    chosen = select(fits)
+    drift_percent, is_drifting = _drift(used, chosen, record)
+    viscous, coulomb = _headline(chosen, record)
+    inertia = find_inertia(record, viscous.value, generator)
+    rotor_kg_m2 = record.joint.drive.rotor_inertia_kg_m2
+    breakaway = find_breakaway(record, rotor_kg_m2 if inertia is None else inertia.value)
+    to_load = 1.0 / record.drive.load_to_motor
+    squared = record.drive.reduction * to_load
+    result = BenchResult(
+        **facts,
+        model=chosen.name,
+        b_eq_nms=viscous,
+        f_nm=coulomb,
+        b_joint_nms=_scaled(viscous, squared),
+        f_motor_nm=_scaled(coulomb, record.drive.load_to_motor),
+        breakaway_nm=breakaway,
+        breakaway_motor_nm=breakaway and _scaled(breakaway, record.drive.load_to_motor),
+        inertia_kg_m2=inertia,
+        inertia_joint_kg_m2=inertia and _scaled(inertia, squared),
+        torque_constant_nm_per_a=_nominal_constant(record),
+        torque_constant_drop=None,
+        torque_constant_current_a=None,
+        models=tuple(_described(fit, record, is_selected=fit is chosen) for fit in fits),
+        plateaus=tuple(plateaus),
+        plateaus_used=len(used),
+        plateaus_rejected=len(plateaus) - len(used),
+        drift_percent=drift_percent,
+        drift_is_significant=is_drifting,
+        temperature_degc=_ends([p.winding_temperature_degc for p in plateaus]),
+        bus_voltage_v=_extremes([p.bus_voltage_v for p in plateaus]),
+        energy_j=_total([p.energy_j for p in plateaus]),
+        warnings=_warnings(plateaus, chosen, record, drift_percent if is_drifting else 0.0),
+    )
+    return BenchAnalysis(result, _picture(record, plateaus, fits, chosen, points))
+
+
+def explain_end(path: str | os.PathLike[str]) -> str:
+    """What the samples tell of the end of a test that failed; empty if nothing.
+
+    Args:
+        path: The recording.
+    """
+    with open_recording(path) as recording:
+        record = read_record(recording)
+    last_s = record.t_s[-1] if len(record.t_s) else 0.0
+    rows = np.flatnonzero(record.t_s > last_s - _END_S)
+    fastest_rad_s = record.joint.limits.velocity_max_rad_s * record.drive.reduction
+    return find_encoder_gap(record, rows, fastest_rad_s)
+
+
+# --- the parts of a result ------------------------------------------------------------------------
+
+
+class _Facts(TypedDict):
+    """The fields of a result that do not depend on any estimate."""
+
+    joint: str
+    robot: str
+    motor: str
+    kind: str
+    profile: str
+    link: str
+    recording: str
+    made_by: str
+    recorded_utc: str
+    gear_reduction: float
+    duration_s: float
+    rate_hz: float
+
+
+class _Traces(TypedDict):
+    """The fields of a picture that show the whole run."""
+
+    t_s: Array
+    joint_velocity_rad_s: Array
+    reference_velocity_rad_s: Array
+    iq_a: Array
+
+
+def _facts(recording: Recording, record: JointRecord, made_by: str) -> _Facts:
+    """What does not depend on any estimate."""
+    duration_s = recording.duration_s
+    return {
+        "joint": record.joint.name,
+        "robot": str(recording.attributes["robot"]),
+        "motor": record.joint.drive.motor,
+        "kind": record.joint.kind,
+        "profile": record.profile,
+        "link": str(recording.attributes["link"]),
+        "recording": recording.path.name,
+        "made_by": made_by,
+        "recorded_utc": str(recording.attributes["start_utc"]),
+        "gear_reduction": record.drive.reduction,
+        "duration_s": duration_s,
+        "rate_hz": (recording.sample_count - 1) / max(duration_s, 1e-9),
+    }
+
+
+def _headline(chosen: ModelFit, record: JointRecord) -> tuple[Quantity, Quantity]:
+    truth = record.header.truth
+    truths = (None, None) if truth is None else (truth.b_eq_nms, truth.f_nm)
+    viscous, coulomb = (
+        _quantity(chosen, name, true)
+        for name, true in zip(("b_eq_nms", "f_nm"), truths, strict=True)
+    )
+    return viscous, coulomb
+
+
+def _quantity(fit: ModelFit, name: str, truth: float | None = None) -> Quantity:
+    low, high = fit.interval(name)
+    return Quantity(value=fit.parameters[name], low=low, high=high, truth=truth)
+
+
+def _scaled(quantity: Quantity, factor: float) -> Quantity:
+    low, high, truth = (
+        None if value is None else value * factor
+        for value in (quantity.low, quantity.high, quantity.truth)
+    )
+    return Quantity(value=quantity.value * factor, low=low, high=high, truth=truth)
+
+
+def _described(fit: ModelFit, record: JointRecord, *, is_selected: bool) -> FrictionModel:
+    parameters = {}
+    to_motor = record.drive.load_to_motor
+    for name in fit.parameters:
+        parameters[name] = _quantity(fit, name)
+        if name.startswith("f_"):  # beside the load-side value the motor-side one
+            motor_name = f"{name.removesuffix('_nm')}_motor_nm"
+            parameters[motor_name] = _scaled(parameters[name], to_motor)
+        elif name.startswith("b_"):
+            joint_name = f"{name.removesuffix('_nms')}_joint_nms"
+            parameters[joint_name] = _scaled(parameters[name], record.drive.reduction / to_motor)
+    return FrictionModel(
+        name=fit.name,
+        parameters=parameters,
+        residual_rms_nm=float(np.sqrt(np.mean(fit.residuals_nm**2))),
+        held_out_rms_nm=float(np.sqrt(np.mean(fit.held_out_nm**2))),
+        is_selected=is_selected,
+    )
+
+
+def _nominal_constant(record: JointRecord) -> Quantity:
+    truth = record.header.truth
+    true = None if truth is None else truth.torque_constant_nm_per_a
+    return Quantity(value=record.drive.k_i_nm_per_a, truth=true)
+
+
+def _drift(used: list[Plateau], chosen: ModelFit, record: JointRecord) -> tuple[float, bool]:
+    """Change of friction over the test in percent of f, and whether it is more than chance."""
+    speed = np.array([plateau.motor_velocity_rad_s for plateau in used], np.float64)
+    t_s = np.array([plateau.window_s[0] for plateau in used if plateau.window_s], np.float64)
+    more_nm = chosen.residuals_nm * np.sign(speed)
+    centred = t_s - np.mean(t_s)
+    if len(used) < 4 or not np.any(centred):
+        return 0.0, False
+    slope = float(centred @ more_nm / (centred @ centred))
+    rest = more_nm - np.mean(more_nm) - slope * centred
+    error = math.sqrt(float(rest @ rest) / (len(used) - 2) / float(centred @ centred))
+    level_nm = abs(chosen.parameters["f_nm"]) * record.drive.load_to_motor
+    change = slope * float(t_s[-1] - t_s[0]) / max(level_nm, 1e-12)
+    return 100.0 * change, abs(slope) > _DRIFT_T * max(error, 1e-300)
+
+
+def _ends(values: list[float | None]) -> tuple[float, float] | None:
+    known = [value for value in values if value is not None]
+    return (known[0], known[-1]) if known else None
+
+
+def _extremes(values: list[float | None]) -> tuple[float, float] | None:
+    known = [value for value in values if value is not None]
+    return (min(known), max(known)) if known else None
+
+
+def _total(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _warnings(
+    plateaus: list[Plateau], chosen: ModelFit, record: JointRecord, drift_percent: float
+) -> tuple[str, ...]:
+    warnings = []
+    rejected = [plateau for plateau in plateaus if not plateau.is_used]
+    if len(rejected) > _REJECTED_MANY * len(plateaus):
+        warnings.append(
+            f"{len(rejected)} of {len(plateaus)} plateaus were rejected: {_why(rejected)}"
+        )
+    if abs(drift_percent) > 1.0:
+        warnings.append(
+            f"friction drifted by {drift_percent:+.1f} % during the test: let the joint run in, or "
+            "repeat it warm"
+        )
+    low, high = chosen.interval("b_eq_nms")
+    if low <= 0.0:
+        warnings.append(
+            f"viscous friction is not distinguishable from zero ({low:.2g} to {high:.2g} N·m·s): "
+            "drive faster or dwell longer"
+        )
+    if record.missing:
+        warnings.append(f"{record.missing} samples are missing from the recording")
+    if record.problem:
+        warnings.append(f"the test ended early: {record.problem}")
+    return tuple(warnings)
+
+
+def _why(rejected: list[Plateau]) -> str:
+    """The commonest reason, as its first example puts it."""
+    causes = [plateau.reason.partition(":")[0] for plateau in rejected]
+    commonest = max(set(causes), key=causes.count)
+    example = next(p for p in rejected if p.reason.partition(":")[0] == commonest)
+    return f"{causes.count(commonest)} × {example.reason} (plateau {example.number})"
+
+
+def _rejections(plateaus: list[Plateau], record: JointRecord) -> str:
+    rejected = [plateau for plateau in plateaus if not plateau.is_used]
+    text = f". {_why(rejected)}" if rejected else ""
+    return text + (f". The test ended early: {record.problem}" if record.problem else "")
+
+
+# --- the picture ----------------------------------------------------------------------------------
+
+
+def _picture(
+    record: JointRecord,
+    plateaus: list[Plateau],
+    fits: list[ModelFit],
+    chosen: ModelFit,
+    points: Points,
+) -> BenchPicture:
+    fastest = float(np.max(np.abs(points.velocity_rad_s)))
+    # Closer together where the models differ.
+    half = fastest * np.linspace(0.0, 1.0, _CURVE_POINTS + 1)[1:] ** 2
+    speed = np.concatenate([-half[::-1], [0.0], half])
+    offset_nm = chosen.parameters.get("offset_motor_nm", 0.0)
+    fit_nm = predict(chosen.name, chosen.parameters, record.drive, speed) + offset_nm
+    draws = np.array(
+        [
+            predict(
+                chosen.name, dict(zip(chosen.replicates, values, strict=True)), record.drive, speed
+            )
+            for values in zip(*chosen.replicates.values(), strict=True)
+        ][:400]
+    )
+    bands = np.array(
+        [
+            interval_of(value, column, chosen.degrees)
+            for value, column in zip(fit_nm, draws.T, strict=True)
+        ]
+    )
+    middle = speed == 0.0
+    fit_nm[middle] = math.nan
+    bands[middle] = math.nan
+    forward, backward = (_by_angle(record, plateaus, chosen, sign) for sign in (1.0, -1.0))
+    return BenchPicture(
+        **_traces(record),
+        band_motor_velocity_rad_s=speed,
+        fit_nm=fit_nm,
+        band_low_nm=bands[:, 0],
+        band_high_nm=bands[:, 1],
+        angle_rad=(np.arange(_ANGLE_BINS) + 0.5) * math.tau / _ANGLE_BINS,
+        forward_residual_nm=forward,
+        backward_residual_nm=backward,
+        model_curves={
+            fit.name: np.where(
+                middle, math.nan, predict(fit.name, fit.parameters, record.drive, speed)
+            )
+            for fit in fits
+            if fit is not chosen
+        },
+    )
+
+
+def _traces(record: JointRecord) -> _Traces:
+    step = max(1, -(-len(record.t_s) // _TRACE_POINTS))
+    return {
+        "t_s": record.t_s[::step],
+        "joint_velocity_rad_s": record.velocity_rad_s[::step] / record.drive.reduction,
+        "reference_velocity_rad_s": record.reference_rad_s[::step] / record.drive.reduction,
+        "iq_a": record.iq_a[::step],
+    }
+
+
+def _by_angle(record: JointRecord, plateaus: list[Plateau], chosen: ModelFit, sign: float) -> Array:
+    """Residual torque against the motor's angle, over the slow plateaus of one direction."""
+    slow = _SLOW_SHARE * max(abs(plateau.joint_velocity_rad_s) for plateau in plateaus)
+    sums, counts = np.zeros((2, _ANGLE_BINS))
+    for plateau in plateaus:
+        speed = plateau.joint_velocity_rad_s
+        if not plateau.is_used or plateau.window_s is None or not 0.0 < sign * speed <= slow:
+            continue
+        first, last = np.searchsorted(record.t_s, plateau.window_s)
+        rows = slice(int(first), int(last))
+        torque = record.drive.k_i_nm_per_a * record.iq_a[rows]
+        motor_rad_s = np.array([plateau.motor_velocity_rad_s or 0.0])
+        expected = predict(chosen.name, chosen.parameters, record.drive, motor_rad_s)[0]
+        angle = record.angle_rad[rows]
+        known = np.isfinite(torque) & np.isfinite(angle)
+        places = (angle[known] % math.tau * _ANGLE_BINS / math.tau).astype(int) % _ANGLE_BINS
+        np.add.at(sums, places, torque[known] - expected)
+        np.add.at(counts, places, 1.0)
+    with np.errstate(invalid="ignore"):
+        residual: Array = np.where(counts > 0, sums / np.maximum(counts, 1.0), math.nan)
+    return residual
+
+
+# --- a load arm -----------------------------------------------------------------------------------
+
+
+def _analyse_load_arm(record: JointRecord, facts: _Facts) -> BenchAnalysis:
+    found = find_torque_constant(record)
+    result = BenchResult(
+        **facts,
+        model="",
+        b_eq_nms=None,
+        f_nm=None,
+        b_joint_nms=None,
+        f_motor_nm=None,
+        breakaway_nm=None,
+        breakaway_motor_nm=None,
+        inertia_kg_m2=None,
+        inertia_joint_kg_m2=None,
+        torque_constant_nm_per_a=found.torque_constant,
+        torque_constant_drop=found.drop,
+        torque_constant_current_a=found.highest_a,
+        models=(),
+        plateaus=(),
+        plateaus_used=0,
+        plateaus_rejected=0,
+        drift_percent=0.0,
+        drift_is_significant=False,
+        temperature_degc=None,
+        bus_voltage_v=None,
+        energy_j=None,
+        warnings=(f"the test ended early: {record.problem}",) if record.problem else (),
+    )
+    picture = BenchPicture(
+        **_traces(record),
+        load_current_a=found.current_a,
+        load_torque_motor_nm=found.torque_nm,
+        load_fit_nm=found.fit_nm,
+        nominal_torque_constant_nm_per_a=record.drive.k_i_nm_per_a,
+    )
+    return BenchAnalysis(result, picture)

@@ -1,0 +1,220 @@
+"""What the panels of the friction bench's figure share: axes, plateaus, legends, a box of numbers.
+
+Data stay in SI; only ticks and labels have prefixes.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from estimation.bench.palette import PALETTE
+from estimation.bench.picture import Array, BenchPicture, PlateauColumns
+from estimation.bench.result import Quantity
+from estimation.bench.words import quantity_text
+
+DIRECTIONS: Final = ("forward", "backward")
+"""Their colours have these names, and their legends begin with them."""
+_PREFIXES = {-15: "f", -12: "p", -9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T"}
+_SUPERSCRIPTS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+
+
+class _Scale(NamedTuple):
+    factor: float
+    unit: str
+
+
+def _scale(peak: float, unit: str) -> _Scale:
+    """A prefix where the highest value needs one to be read."""
+    if not 1e-300 < peak < math.inf or 0.05 <= peak < 5e4:
+        return _Scale(1.0, unit)
+    exponent = 3 * math.floor(math.log10(peak) / 3.0)
+    if exponent in _PREFIXES:
+        return _Scale(10.0**-exponent, _PREFIXES[exponent] + unit)
+    return _Scale(10.0**-exponent, rf"$10^{{{exponent}}}$ {unit}")
+
+
+def find_peak(*arrays: Array | None) -> float:
+    """The largest magnitude.
+
+    Args:
+        arrays: Any; what is unknown in them does not count.
+
+    Returns:
+        NaN when nothing is known.
+    """
+    finite = [values[np.isfinite(values)] for values in arrays if values is not None]
+    return max((float(np.abs(values).max()) for values in finite if values.size), default=math.nan)
+
+
+def draw_points(
+    axes: Axes, panel: str, points: PlateauColumns, *, x: Array, y: Array, sigma: Array
+) -> None:
+    """Plateaus with ± σ; the rejected as hollow crosses, at the edge as arrows when beyond it.
+
+    Args:
+        axes: With limits already, from `set_limits`.
+        panel: Its letter, for the marks' names `plateau-x-NUMBER`.
+        points: The plateaus, (n,).
+        x: Where they stand, (n,).
+        y: How high; those that are NaN are left out, (n,).
+        sigma: Its standard deviation, (n,).
+    """
+    forward = points.motor_velocity_rad_s > 0.0
+    marks = dict(zip(DIRECTIONS, ((forward, "o", 3.8), (~forward, "s", 3.5)), strict=True))
+    for name, (mask, marker, size) in marks.items():
+        chosen = np.flatnonzero(mask & points.is_used & np.isfinite(y))
+        bar: dict[str, Any] = {"elinewidth": 0.8, "capsize": 1.8, "capthick": 0.8, "zorder": 3}
+        bar |= {"color": PALETTE[name], "ls": "none"}
+        dot: dict[str, Any] = {"marker": marker, "ms": size, "mec": PALETTE["paper"], "mew": 0.4}
+        axes.errorbar(x[chosen], y[chosen], yerr=np.nan_to_num(sigma[chosen]), **bar)
+        if chosen.size:
+            axes.errorbar([], [], yerr=[], label=f"{name} plateaus ± σ", **bar, **dot)
+        for index in chosen:
+            gid = f"plateau-{panel}-{points.number[index]}"
+            axes.plot(x[index], y[index], color=PALETTE[name], zorder=4, gid=gid, **dot)
+    bottom, top = axes.get_ylim()
+    low, high = (0.97 * end + 0.03 * other for end, other in ((bottom, top), (top, bottom)))
+    hollow: dict[str, Any] = {"mfc": PALETTE["paper"], "mec": PALETTE["muted"], "mew": 0.7}
+    rejected = np.flatnonzero(~points.is_used & np.isfinite(y))
+    for index in rejected:
+        marker = "^" if y[index] > high else "v" if y[index] < low else "X"
+        label = "rejected plateaus (arrow: off scale)" if index == rejected[0] else None
+        gid = f"plateau-{panel}-{points.number[index]}"
+        height = min(max(y[index], low), high)
+        axes.plot(x[index], height, marker, ms=5.0, zorder=3, label=label, gid=gid, **hollow)
+
+
+def pick_used(points: PlateauColumns, values: Array) -> Array:
+    """The values of what the fit uses; all, when it uses nothing.
+
+    Args:
+        points: The plateaus, (n,).
+        values: One each, (n,).
+
+    Returns:
+        Some or all of them.
+    """
+    return values[points.is_used] if points.is_used.any() else values
+
+
+def set_speeds(axes: Axes, picture: BenchPicture, points: PlateauColumns) -> float:
+    """A level axis of motor speed, with 0 in the middle.
+
+    Args:
+        axes: Whose.
+        picture: Whose curves are to fit.
+        points: Whose plateaus are to fit.
+
+    Returns:
+        The highest speed in rad/s.
+    """
+    peak = find_peak(picture.band_motor_velocity_rad_s, points.motor_velocity_rad_s)
+    write_label(axes.xaxis, "motor speed", "rad/s", peak)
+    if peak > 0.0:
+        axes.set_xlim(-1.05 * peak, 1.05 * peak)
+    return peak
+
+
+def set_limits(
+    axes: Axes, text: str, unit: str, *values: Array | None, prefixed: bool = True
+) -> float:
+    """An upright axis with 0 and room around all values.
+
+    Args:
+        axes: Whose.
+        text: What it shows.
+        unit: In which unit.
+        values: What is to fit, in that unit.
+        prefixed: Whether the unit may get a prefix.
+
+    Returns:
+        The largest magnitude, in the unit without prefix.
+    """
+    finite = [column[np.isfinite(column)] for column in values if column is not None]
+    low, high = (reach(np.concatenate([[0.0], *finite])) for reach in (np.min, np.max))
+    room = 0.12 * (high - low) or 1.0
+    axes.set_ylim(low - room, high + room)
+    peak = max(high, -low)
+    write_label(axes.yaxis, text, unit, peak if prefixed else 1.0)
+    return float(peak)
+
+
+def write_label(axis: Axis, text: str, unit: str, peak: float, *, is_linear: bool = True) -> None:
+    """Write ticks and label with a prefix that suits the highest value.
+
+    Args:
+        axis: Whose.
+        text: What it shows.
+        unit: In which unit.
+        peak: The highest value, in that unit.
+        is_linear: Whether the ticks are equally far apart.
+    """
+    scale = _scale(peak, unit)
+
+    def tick(value: float, _: int | None) -> str:
+        return f"{value * scale.factor:.6g}".replace("-", "−")
+
+    if is_linear:
+        axis.set_major_locator(MaxNLocator(nbins="auto", steps=[1, 2, 3, 5, 10]))
+    axis.set_major_formatter(FuncFormatter(tick))
+    axis.set_label_text(f"{text} ({scale.unit})")
+
+
+def legend_above(axes: Axes, handles: Sequence[Artist], labels: Sequence[str]) -> None:
+    """A legend in one line above the panel, at the right.
+
+    Args:
+        axes: The panel.
+        handles: What was drawn.
+        labels: What it is, one each.
+    """
+    tight: dict[str, Any] = {"borderaxespad": 0.35, "borderpad": 0.0, "columnspacing": 1.0}
+    tight |= {"handletextpad": 0.4, "handlelength": 1.5}
+    place: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0)}
+    axes.legend(handles, labels, ncols=len(labels), **place, **tight)
+
+
+def note_if_empty(axes: Axes, values: Array, note: str) -> None:
+    """Say in the middle of the panel why it shows nothing, if so.
+
+    Args:
+        axes: The panel.
+        values: What it shows.
+        note: Why there is none.
+    """
+    if not np.isfinite(values).any():
+        middle: dict[str, Any] = {"ha": "center", "va": "center", "transform": axes.transAxes}
+        axes.text(0.5, 0.5, note, color=PALETTE["muted"], **middle)
+
+
+def draw_box(axes: Axes, rows: Sequence[tuple[str, Quantity | None, str]], y: float) -> None:
+    """A box of numbers at the left.
+
+    Args:
+        axes: The panel.
+        rows: Name in mathtext, quantity and unit; those without a quantity are left out.
+        y: Its height in the panel, 0 to 1: of its top in the upper half, else of its bottom.
+    """
+    known = [(name, value, unit) for name, value, unit in rows if value is not None]
+    lines = [f"{name} = {quantity_text(value, unit)}" for name, value, unit in known]
+    if any(value.low is not None for _, value, _ in known):
+        lines.append("[ ] 95 % interval")
+    # Mathtext knows no raised digits of Unicode.
+    text = re.sub("×10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)", _power_in_mathtext, "\n".join(lines))
+    frame = {"facecolor": PALETTE["paper"], "edgecolor": PALETTE["muted"], "linewidth": 0.5}
+    place: dict[str, Any] = {"va": "top" if y > 0.5 else "bottom", "transform": axes.transAxes}
+    frame |= {"boxstyle": "round,pad=0.45"}
+    axes.text(0.018, y, text, fontsize=8.5, linespacing=1.35, bbox=frame, **place)
+
+
+def _power_in_mathtext(power: re.Match[str]) -> str:
+    return rf"$\times10^{{{power[1].translate(_SUPERSCRIPTS)}}}$"

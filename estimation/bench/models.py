@@ -1,0 +1,268 @@
+"""Friction models fitted to plateaus, and which of them the plateaus speak for.
+
+Motor torque τ = K_i·iq over motor speed ω (equations 4.12 and 4.13), with κ = k_g/η:
+
+    coulomb_viscous   τ = b·ω + κ·f·sgn ω
+    asymmetric        b and f for each direction
+    stribeck          τ = b·ω + κ·(f + (f_s − f)·exp(−(k_g·ω/v_s)²))·sgn ω
+
+A mounted joint has two terms more: gravity, which is the same constant for every plateau because
+all are averaged over the same angles, and J·a, because its speed gives way to gravity.
+
+Each model is fitted by least squares; intervals come from drawing whole plateaus again and again
+(block bootstrap). A richer model must predict plateaus that its fit has not seen with a third less
+squared error than coulomb_viscous: with two parameters more and 36 plateaus, chance alone does that
+once in a thousand.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.special
+
+from estimation.bench.record import Array, Drive
+from estimation.errors import DatasetError
+from estimation.friction import ASYMMETRIC, COULOMB_VISCOUS, stribeck_column
+from estimation.least_squares import bootstrap_blocks, fit_linear
+
+GAIN_MIN = 0.35
+REPLICATES = 1000
+_STRIBECK_GRID = 60
+_STRIBECK_SPEEDS_MIN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """What is fitted.
+
+    Attributes:
+        velocity_rad_s: At the motor, (n,).
+        torque_nm: At the motor, (n,).
+        drive: The constants of the drive.
+        acceleration_rad_s2: Of a mounted joint, on average over the turned angle, (n,); None for
+            one that turns freely.
+    """
+
+    velocity_rad_s: Array
+    torque_nm: Array
+    drive: Drive
+    acceleration_rad_s2: Array | None = None
+
+    @property
+    def is_mounted(self) -> bool:
+        """Whether gravity and inertia count."""
+        return self.acceleration_rad_s2 is not None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFit:
+    """A model fitted to the plateaus.
+
+    Attributes:
+        name: Of the model.
+        parameters: By name with unit.
+        replicates: The same for every draw of the bootstrap, (draws,) each.
+        residuals_nm: At the motor, (n,).
+        held_out_nm: Errors of predicting each plateau from all others, (n,).
+        degrees: Plateaus less parameters.
+    """
+
+    name: str
+    parameters: Mapping[str, float]
+    replicates: Mapping[str, Array]
+    residuals_nm: Array
+    held_out_nm: Array
+    degrees: int
+
+    def interval(self, name: str) -> tuple[float, float]:
+        """95 % interval of a parameter."""
+        return interval_of(self.parameters[name], self.replicates[name], self.degrees)
+
+
+def interval_of(value: float, replicates: Array, degrees: int) -> tuple[float, float]:
+    """95 % interval from a bootstrap's draws, with what few plateaus cost added."""
+    parameters = 2
+    wider = math.sqrt((degrees + parameters) / max(degrees, 1))
+    half = float(scipy.special.stdtrit(max(degrees, 1), 0.975) * np.std(replicates, ddof=1)) * wider
+    return value - half, value + half
+
+
+def fit_models(points: Points, generator: np.random.Generator) -> list[ModelFit]:
+    """Fit every model that the plateaus can tell apart, the simplest first.
+
+    Args:
+        points: The plateaus that are used.
+        generator: Of the bootstrap.
+
+    Raises:
+        DatasetError: There are too few plateaus, or all turn the same way.
+    """
+    speeds = np.unique(np.round(np.abs(points.velocity_rad_s), 3))
+    directions = np.unique(np.sign(points.velocity_rad_s))
+    needed = 5
+    if len(points.velocity_rad_s) < needed or len(speeds) < 2 or len(directions) < 2:
+        raise DatasetError(
+            f"{len(points.velocity_rad_s)} usable plateaus at {len(speeds)} speeds in "
+            f"{len(directions)} directions: at least {needed} at 2 speeds in both directions are "
+            "due. Why others were rejected stands beside them"
+        )
+    fits = [_fit_simple(points, generator)]
+    per_direction = min(np.sum(points.velocity_rad_s > 0), np.sum(points.velocity_rad_s < 0))
+    if per_direction >= 4 and not points.is_mounted:
+        fits.append(_fit_asymmetric(points, generator))
+    if len(speeds) >= _STRIBECK_SPEEDS_MIN and len(points.velocity_rad_s) >= 10:
+        fits.append(_fit_stribeck(points, generator))
+    return fits
+
+
+def select(fits: list[ModelFit]) -> ModelFit:
+    """The model that held-out plateaus speak for."""
+    simple, *richer = fits
+    allowed = (1.0 - GAIN_MIN) * np.sum(simple.held_out_nm**2)
+    better = [fit for fit in richer if np.sum(fit.held_out_nm**2) < allowed]
+    return min(better, key=lambda fit: float(np.sum(fit.held_out_nm**2)), default=simple)
+
+
+def predict(fit_name: str, parameters: Mapping[str, float], drive: Drive, speed: Array) -> Array:
+    """Motor torque of a model at motor speeds, without the constant of a mounted joint."""
+    kappa, sign = drive.load_to_motor, np.sign(speed)
+    if fit_name == "asymmetric":
+        b = np.where(speed > 0, parameters["b_eq_forward_nms"], parameters["b_eq_backward_nms"])
+        f = np.where(speed > 0, parameters["f_forward_nm"], parameters["f_backward_nm"])
+        torque: Array = b * speed + kappa * f * sign
+        return torque
+    torque = parameters["b_eq_nms"] * speed + kappa * parameters["f_nm"] * sign
+    if fit_name == "stribeck":
+        extra_nm = parameters["f_static_nm"] - parameters["f_nm"]
+        v_s = parameters["stribeck_velocity_rad_s"]
+        torque = torque + kappa * extra_nm * stribeck_column(speed / drive.reduction, v_s)
+    return torque
+
+
+# --- the models -----------------------------------------------------------------------------------
+
+
+_MOUNTED = ["offset_motor_nm", "inertia_kg_m2"]
+
+
+def _with_load(columns: Array, points: Points) -> Array:
+    if points.acceleration_rad_s2 is None:
+        return columns
+    return np.column_stack([columns, np.ones(len(columns)), points.acceleration_rad_s2])
+
+
+def _linear(
+    points: Points, columns: Array, generator: np.random.Generator
+) -> tuple[Array, Array, Array, Array]:
+    """Parameters, their draws, residuals and held-out errors of a linear model."""
+    fit = fit_linear(columns, points.torque_nm)
+    plateaus = np.arange(len(columns))
+    draws = bootstrap_blocks(
+        columns, points.torque_nm, plateaus, replicates=REPLICATES, generator=generator
+    )
+    held_out = fit.residuals / (1.0 - _leverage(columns))
+    return fit.parameters, draws, fit.residuals, held_out
+
+
+def _leverage(columns: Array) -> Array:
+    """Diagonal of the hat matrix; a plateau that alone decides a parameter has 1."""
+    q, _ = np.linalg.qr(columns)
+    leverage: Array = np.minimum(np.sum(q * q, axis=1), 1.0 - 1e-9)
+    return leverage
+
+
+def _fit_simple(points: Points, generator: np.random.Generator) -> ModelFit:
+    columns = COULOMB_VISCOUS.columns(points.velocity_rad_s)
+    columns = _with_load(columns * [1.0, points.drive.load_to_motor], points)
+    values, draws, residuals, held_out = _linear(points, columns, generator)
+    names = ["b_eq_nms", "f_nm"] + _MOUNTED * points.is_mounted
+    return ModelFit(
+        "coulomb_viscous",
+        dict(zip(names, values.tolist(), strict=True)),
+        dict(zip(names, draws.T, strict=True)),
+        residuals,
+        held_out,
+        len(columns) - len(names),
+    )
+
+
+def _fit_asymmetric(points: Points, generator: np.random.Generator) -> ModelFit:
+    kappa = points.drive.load_to_motor
+    columns = ASYMMETRIC.columns(points.velocity_rad_s) * [1.0, 1.0, kappa, kappa]
+    values, draws, residuals, held_out = _linear(points, columns, generator)
+    names = ["b_eq_forward_nms", "b_eq_backward_nms", "f_forward_nm", "f_backward_nm"]
+    parameters = dict(zip(names, values.tolist(), strict=True))
+    replicates = dict(zip(names, draws.T, strict=True))
+    # Beside them the mean of both directions, which is what Table 4.3 has room for.
+    for mean, unit in (("b_eq", "nms"), ("f", "nm")):
+        pair = [f"{mean}_forward_{unit}", f"{mean}_backward_{unit}"]
+        parameters[f"{mean}_{unit}"] = 0.5 * sum(parameters[name] for name in pair)
+        replicates[f"{mean}_{unit}"] = 0.5 * (replicates[pair[0]] + replicates[pair[1]])
+    degrees = len(columns) - len(names)
+    return ModelFit("asymmetric", parameters, replicates, residuals, held_out, degrees)
+
+
+def _fit_stribeck(points: Points, generator: np.random.Generator) -> ModelFit:
+    """Linear but for v_s, which is looked for on a grid."""
+    drive, n = points.drive, len(points.velocity_rad_s)
+    joint_rad_s = points.velocity_rad_s / drive.reduction
+    slow, fast = np.min(np.abs(joint_rad_s)), np.max(np.abs(joint_rad_s))
+    grid = np.geomspace(0.5 * slow, 0.5 * fast, _STRIBECK_GRID)
+    base = COULOMB_VISCOUS.columns(points.velocity_rad_s) * [1.0, drive.load_to_motor]
+    designs = [
+        _with_load(
+            np.column_stack([base, drive.load_to_motor * stribeck_column(joint_rad_s, v_s)]), points
+        )
+        for v_s in grid
+    ]
+    p = designs[0].shape[1]
+    residuals, held_out, left_out = np.empty((3, _STRIBECK_GRID, n))
+    for row, design in enumerate(designs):
+        scaled = design / np.maximum(np.linalg.norm(design, axis=0), 1e-300)
+        solution, *_ = np.linalg.lstsq(scaled, points.torque_nm, rcond=None)
+        residuals[row] = points.torque_nm - scaled @ solution
+        held_out[row] = residuals[row] / (1.0 - _leverage(scaled))
+        # What is left of the squared error without each plateau: decides v_s without it.
+        left_out[row] = np.sum(residuals[row] ** 2) - residuals[row] * held_out[row]
+    best = int(np.argmin(np.sum(residuals**2, axis=1)))
+    counts = generator.multinomial(n, np.full(n, 1.0 / n), size=REPLICATES).astype(np.float64)
+    values = _draw(designs[best], points.torque_nm, np.ones((1, n)))[0][0]
+    draws = np.empty((REPLICATES, p))
+    chosen = np.zeros(REPLICATES, np.intp)
+    errors = np.full(REPLICATES, np.inf)
+    for row, design in enumerate(designs):
+        solutions, squared = _draw(design, points.torque_nm, counts)
+        better = squared < errors
+        draws[better], errors[better], chosen[better] = solutions[better], squared[better], row
+    names = ["b_eq_nms", "f_nm", "f_static_nm"] + _MOUNTED * points.is_mounted
+    values[2] += values[1]
+    draws[:, 2] += draws[:, 1]
+    parameters = dict(zip(names, values.tolist(), strict=True))
+    replicates = dict(zip(names, draws.T, strict=True))
+    parameters["stribeck_velocity_rad_s"] = float(grid[best])
+    replicates["stribeck_velocity_rad_s"] = grid[chosen]
+    return ModelFit(
+        "stribeck",
+        parameters,
+        replicates,
+        residuals[best],
+        held_out[np.argmin(left_out, axis=0), np.arange(n)],
+        max(n - p - 1, 1),
+    )
+
+
+def _draw(design: Array, target: Array, counts: Array) -> tuple[Array, Array]:
+    """Least squares with whole rows repeated, for many draws: solutions and squared errors."""
+    scale = np.maximum(np.linalg.norm(design, axis=0), 1e-300)
+    scaled = design / scale
+    grams = np.einsum("ri,ij,ik->rjk", counts, scaled, scaled, optimize=True)
+    # A draw without a slow plateau does not tell its term: a trace of it keeps the solution small.
+    grams += 1e-10 * np.eye(scaled.shape[1])
+    right = np.einsum("ri,ij,i->rj", counts, scaled, target, optimize=True)
+    solutions = np.linalg.solve(grams, right[..., None])[..., 0]
+    squared = np.einsum("ri,ri->r", counts, (target - solutions @ scaled.T) ** 2)
+    return solutions / scale, squared

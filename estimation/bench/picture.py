@@ -1,0 +1,194 @@
+"""What the figure and the page of the friction bench show beside a result.
+
+Plain numbers: nothing here draws, fits, or needs matplotlib.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from estimation.bench.result import BenchResult, Plateau
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+
+_TOGETHER = (
+    ("t_s", "joint_velocity_rad_s", "reference_velocity_rad_s", "iq_a"),
+    ("band_motor_velocity_rad_s", "fit_nm", "band_low_nm", "band_high_nm"),
+    ("angle_rad", "forward_residual_nm", "backward_residual_nm"),
+    ("load_current_a", "load_torque_motor_nm", "load_fit_nm"),
+)
+
+
+def _none() -> Array:
+    return np.empty(0)
+
+
+def _check_shape(name: str, values: Array | None, first: str, expected: Array | None) -> None:
+    if values is not None and expected is not None and values.shape != expected.shape:
+        raise ValueError(f"{name} has shape {values.shape}, but {first} {expected.shape}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BenchPicture:
+    """Traces and curves of one run; NaN wherever nothing is known.
+
+    Attributes:
+        t_s: Times of the traces, since the beginning of the recording, (n,); a few thousand.
+        joint_velocity_rad_s: Measured, (n,).
+        reference_velocity_rad_s: Commanded, at the joint, (n,).
+        iq_a: Measured current, (n,).
+        band_motor_velocity_rad_s: Speeds of all curves, ascending from −max to +max with NaN curves
+            at 0, (m,); dense enough to read the fit at any plateau's speed by a straight line.
+        fit_nm: The selected model's motor torque, (m,).
+        band_low_nm: Lower end of its 95 % band, (m,).
+        band_high_nm: Upper end, (m,).
+        angle_rad: The motor's angle within a turn, 0 to 2π, (k,).
+        forward_residual_nm: What the fit leaves of the motor torque at that angle, on average over
+            the slow forward plateaus, (k,).
+        backward_residual_nm: The same backward, (k,).
+        model_curves: The other models' motor torque by name, (m,) each.
+        load_current_a: Currents of a load arm's points, (p,); None without a load arm.
+        load_torque_motor_nm: The torque that the arm felt, seen at the motor, (p,).
+        load_fit_nm: The measured curve at `load_current_a`, (p,).
+        nominal_torque_constant_nm_per_a: K_i by equation 4.3 from K_v, for a load arm.
+
+    Raises:
+        ValueError: Arrays that belong together differ in length.
+    """
+
+    t_s: Array = field(default_factory=_none)
+    joint_velocity_rad_s: Array = field(default_factory=_none)
+    reference_velocity_rad_s: Array = field(default_factory=_none)
+    iq_a: Array = field(default_factory=_none)
+    band_motor_velocity_rad_s: Array = field(default_factory=_none)
+    fit_nm: Array = field(default_factory=_none)
+    band_low_nm: Array = field(default_factory=_none)
+    band_high_nm: Array = field(default_factory=_none)
+    angle_rad: Array = field(default_factory=_none)
+    forward_residual_nm: Array = field(default_factory=_none)
+    backward_residual_nm: Array = field(default_factory=_none)
+    model_curves: Mapping[str, Array] = field(default_factory=dict)
+    load_current_a: Array | None = None
+    load_torque_motor_nm: Array | None = None
+    load_fit_nm: Array | None = None
+    nominal_torque_constant_nm_per_a: float | None = None
+
+    def __post_init__(self) -> None:
+        for first, *others in _TOGETHER:
+            expected = getattr(self, first)
+            for name in others:
+                _check_shape(name, getattr(self, name), first, expected)
+        for name, curve in self.model_curves.items():
+            grid = self.band_motor_velocity_rad_s
+            _check_shape(f"model_curves[{name!r}]", curve, "band_motor_velocity_rad_s", grid)
+
+
+class PlateauColumns(NamedTuple):
+    """All plateaus of a result as columns, in its order, (n,) each; NaN where nothing is known.
+
+    Attributes:
+        number: Their numbers.
+        motor_velocity_rad_s: Measured, else what was commanded.
+        torque_nm: At the motor.
+        sigma_nm: Its standard deviation.
+        residual_nm: What the fit leaves of it.
+        t_s: Middle of the window, else when the speed was commanded.
+        temperature_degc: Of the winding.
+        is_used: Whether the fit uses it.
+    """
+
+    number: np.ndarray[Any, np.dtype[np.int64]]
+    motor_velocity_rad_s: Array
+    torque_nm: Array
+    sigma_nm: Array
+    residual_nm: Array
+    t_s: Array
+    temperature_degc: Array
+    is_used: np.ndarray[Any, np.dtype[np.bool_]]
+
+
+def plateau_columns(result: BenchResult, picture: BenchPicture) -> PlateauColumns:
+    """The plateaus of a result with their residuals.
+
+    Args:
+        result: Whose plateaus.
+        picture: Whose fit the residuals refer to.
+
+    Returns:
+        One entry per plateau.
+    """
+    plateaus = result.plateaus
+    speeds = _column(
+        p.joint_velocity_rad_s * result.gear_reduction
+        if p.motor_velocity_rad_s is None
+        else p.motor_velocity_rad_s
+        for p in plateaus
+    )
+    torque = _column(p.motor_torque_nm for p in plateaus)
+    return PlateauColumns(
+        number=np.array([p.number for p in plateaus], dtype=np.int64),
+        motor_velocity_rad_s=speeds,
+        torque_nm=torque,
+        sigma_nm=_column(p.iq_sigma_a for p in plateaus) * result.torque_constant_nm_per_a.value,
+        residual_nm=torque - fit_at(picture, speeds),
+        t_s=_column(_middle_s(p) for p in plateaus),
+        temperature_degc=_column(p.winding_temperature_degc for p in plateaus),
+        is_used=np.array([p.is_used for p in plateaus], dtype=np.bool_),
+    )
+
+
+def _middle_s(plateau: Plateau) -> float:
+    if plateau.window_s is None:
+        return plateau.start_s
+    return (plateau.window_s[0] + plateau.window_s[1]) / 2.0
+
+
+def _column(values: Any) -> Array:
+    return np.array([math.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def fit_at(picture: BenchPicture, motor_velocity_rad_s: Array) -> Array:
+    """The selected model's torque at any speed; friction jumps at 0, so nothing is read across it.
+
+    Args:
+        picture: Whose fit.
+        motor_velocity_rad_s: Where, (n,).
+
+    Returns:
+        Motor torque in N·m, (n,); NaN in a direction without a fit.
+    """
+    torque = np.full(np.shape(motor_velocity_rad_s), math.nan)
+    grid = picture.band_motor_velocity_rad_s
+    for sign in (-1.0, 1.0):
+        known = np.isfinite(picture.fit_nm) & (grid * sign > 0.0)
+        wanted = motor_velocity_rad_s * sign > 0.0
+        if known.any():
+            torque[wanted] = np.interp(
+                motor_velocity_rad_s[wanted], grid[known], picture.fit_nm[known]
+            )
+    return torque
+
+
+def true_curve(result: BenchResult, motor_velocity_rad_s: Array) -> Array | None:
+    """Equation 4.12 with the mock's true parameters: b_eq·ω + f·k_g·sgn(ω).
+
+    Args:
+        result: Whose truth.
+        motor_velocity_rad_s: Where, (n,).
+
+    Returns:
+        Motor torque in N·m, (n,), NaN at rest; None where the truth is unknown.
+    """
+    if result.b_eq_nms is None or result.f_nm is None:
+        return None
+    viscous_nms, coulomb_nm = result.b_eq_nms.truth, result.f_nm.truth
+    if viscous_nms is None or coulomb_nm is None:
+        return None
+    sign = np.where(motor_velocity_rad_s == 0.0, math.nan, np.sign(motor_velocity_rad_s))
+    true: Array = viscous_nms * motor_velocity_rad_s + coulomb_nm / result.gear_reduction * sign
+    return true

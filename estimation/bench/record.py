@@ -1,0 +1,210 @@
+"""One joint of a recorded bench test as arrays, and what was driven when.
+
+Everything is seen at the motor, but turning in the joint's direction, so that no sign is lost
+between the two sides. Reads; computes nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from daq.recording import Recording
+from daq.recording import bench_events as ev
+from daq.recording.bench_events import BenchHeader
+from daq.robot import Joint, Motor, Robot
+from estimation.errors import DatasetError
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+Rows = np.ndarray[Any, np.dtype[np.intp]]
+SAMPLES_MAX = 5_000_000
+_SPEED = re.compile(r": ([+-][0-9.e+-]+) rad/s$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drive:
+    """The constants between current and load.
+
+    Attributes:
+        k_i_nm_per_a: Torque constant (equation 4.3).
+        reduction: 1/k_g, motor turns per joint turn.
+        load_to_motor: Torque at the motor per torque at the load, k_g/η.
+        pole_pairs: Of the motor.
+        count_rad: One encoder count at the motor.
+    """
+
+    k_i_nm_per_a: float
+    reduction: float
+    load_to_motor: float
+    pole_pairs: int
+    count_rad: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A part of the test, by rows of the arrays."""
+
+    begin: int
+    settled: int | None
+    end: int
+    remark: str = ""
+    target_rad_s: float | None = None
+    """Speed at the joint that the log says was commanded, in the digits for people."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointRecord:
+    """The joint's samples; arrays of shape (samples,), NaN where a reply was not valid.
+
+    Attributes:
+        t_s: Since the first sample.
+        transfer_s: Time that each exchange took.
+        angle_rad: Of the motor, unwrapped.
+        velocity_rad_s: Of the motor, as the board measures it.
+        iq_a: Quadrature current.
+        reference_rad_s: Commanded motor speed.
+        kp_a_per_rad: Gain on the position error.
+        limit_a: Current limit; 0 for the board's own.
+        temperature_degc: Of the winding; None where the board does not tell.
+        bus_voltage_v: Of the supply; None where the board does not tell.
+        input_power_w: Electrical; None where the board does not tell.
+    """
+
+    header: BenchHeader
+    robot: Robot
+    joint: Joint
+    motor: Motor
+    drive: Drive
+    profile: str
+    t_s: Array
+    transfer_s: Array
+    angle_rad: Array
+    velocity_rad_s: Array
+    iq_a: Array
+    reference_rad_s: Array
+    kp_a_per_rad: Array
+    limit_a: Array
+    temperature_degc: Array | None
+    bus_voltage_v: Array | None
+    input_power_w: Array | None
+    plateaus: tuple[Span, ...]
+    ramps: tuple[Span, ...]
+    steps: tuple[Span, ...]
+    swings: tuple[Span, ...]
+    problem: str
+    missing: int
+
+
+def read_record(recording: Recording) -> JointRecord:
+    """Take a bench test out of its recording.
+
+    Raises:
+        DatasetError: The recording is not of a bench test, or was damaged.
+    """
+    events = recording.events
+    plans = [event for event in events if event.kind == ev.PLAN]
+    if not plans:
+        raise DatasetError(
+            f"{recording.path}: not the recording of a bench test (there is no plan among its "
+            "events); `armature bench friction` makes one"
+        )
+    try:
+        header = msgspec.json.decode(plans[-1].text, type=BenchHeader)
+    except msgspec.MsgspecError as error:
+        raise DatasetError(f"{recording.path}: its bench plan cannot be read: {error}") from error
+    if header.joint not in recording.joint_names:
+        raise DatasetError(f"{recording.path}: has no joint {header.joint}")
+    if recording.sample_count > SAMPLES_MAX:
+        raise DatasetError(
+            f"{recording.path}: {recording.sample_count} samples, a bench test has at most "
+            f"{SAMPLES_MAX}"
+        )
+    place = recording.joint_names.index(header.joint)
+    robot = recording.robot
+    joint = next(joint for joint in robot.joints if joint.name == header.joint)
+    board = [port.name for port in robot.boards].index(joint.drive.board)
+    motor, drive = robot.motor_of(joint), joint.drive
+
+    def column(name: str, number: int = place) -> Array:
+        return np.asarray(recording[name][:, number], np.float64)
+
+    def optional(name: str, number: int = place) -> Array | None:
+        values = column(name, number) if name in recording else None
+        return None if values is None or np.isnan(values).all() else values
+
+    seq = np.asarray(recording["seq"][:])
+    problems = [event.text for event in events if event.kind == ev.PROBLEM]
+    spans = _Spans([(event.kind, event.seq, event.text) for event in events], seq)
+    return JointRecord(
+        header=header,
+        robot=robot,
+        joint=joint,
+        motor=motor,
+        drive=Drive(
+            k_i_nm_per_a=motor.torque_constant_nm_per_a,
+            reduction=drive.gear_reduction,
+            load_to_motor=1.0 / (drive.gear_reduction * drive.gear_efficiency),
+            pole_pairs=motor.pole_pairs,
+            count_rad=math.tau / drive.encoder_counts_per_turn,
+        ),
+        profile=str(recording.attributes["board_profiles"][board]),
+        t_s=recording.t_s,
+        transfer_s=np.asarray(recording["transfer_ns"][:], np.float64) * 1e-9,
+        angle_rad=column("joint_position_rad") * drive.gear_reduction,
+        velocity_rad_s=column("joint_velocity_rad_s") * drive.gear_reduction,
+        iq_a=column("iq_a") * drive.direction,
+        reference_rad_s=column("reference_velocity_rad_s") * drive.gear_reduction,
+        kp_a_per_rad=column("kp_a_per_rad"),
+        limit_a=column("isat_a"),
+        temperature_degc=optional("winding_temperature_degc"),
+        bus_voltage_v=optional("bus_voltage_v", board),
+        input_power_w=optional("input_power_w"),
+        plateaus=spans.of(ev.PLATEAU, ev.PLATEAU_END),
+        ramps=spans.of(ev.RAMP, ev.RAMP_END),
+        steps=spans.of(ev.STEP, ev.STEP_END),
+        swings=spans.of(ev.SWING, ev.SWING_END),
+        problem=problems[-1] if problems else "",
+        missing=sum(gap.count for gap in recording.gaps),
+    )
+
+
+class _Spans:
+    """Finds the parts of a test among its events."""
+
+    def __init__(self, events: list[tuple[str, int, str]], seq: Array) -> None:
+        self._events = events
+        self._seq = seq
+
+    def of(self, kind: str, end_kind: str) -> tuple[Span, ...]:
+        """All parts of a kind; one that was interrupted ends where the next event is."""
+        spans: list[Span] = []
+        begin: int | None = None
+        settled: int | None = None
+        target_rad_s: float | None = None
+        remark = ""
+        for event_kind, seq, text in self._events:
+            row = int(np.searchsorted(self._seq, seq))
+            if event_kind == kind:
+                begin, settled, remark = row, None, ""
+                speed = _SPEED.search(text)
+                target_rad_s = float(speed[1]) if speed else None
+            elif begin is not None and event_kind == ev.SETTLED:
+                settled = row
+            elif begin is not None and event_kind in (end_kind, ev.UNSETTLED, ev.PROBLEM):
+                if event_kind == ev.UNSETTLED:
+                    remark = text.partition(": ")[2] or text
+                elif event_kind == ev.PROBLEM:
+                    settled, remark = None, "the test ended there"
+                span = Span(begin=begin, settled=settled, end=row, remark=remark)
+                spans.append(replace(span, target_rad_s=target_rad_s))
+                begin = None
+        if begin is not None:
+            end = len(self._seq) - 1
+            span = Span(begin=begin, settled=None, end=end, remark="it was not finished")
+            spans.append(replace(span, target_rad_s=target_rad_s))
+        return tuple(spans)

@@ -1,0 +1,151 @@
+"""Files of bench results: one JSON object each, written whole or not at all.
+
+Whoever finds a file that cannot be used learns why; nothing here looks at what the numbers mean.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import re
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from estimation.bench.result import RESULT_FORMAT, RESULT_VERSION, BenchResult
+from estimation.errors import DatasetError
+
+__all__ = ["FILE_SIZE_MAX", "read_result", "replace_file", "write_result"]
+
+FILE_SIZE_MAX = 10_000_000
+"""In bytes; a result has some ten thousand."""
+_NOT_FINITE = re.compile(rb"[:\[,\s][+-]?(NaN|Infinity)\b")
+
+
+class _Label(msgspec.Struct):
+    """What tells a bench result, of any version, from other files."""
+
+    format: str = ""
+    version: float = 0.0
+
+
+def read_result(path: str | Path) -> BenchResult:
+    """Reads a bench result.
+
+    Args:
+        path: The file.
+
+    Returns:
+        What it says; every number is finite.
+
+    Raises:
+        DatasetError: It cannot be read, is no bench result, is damaged, or is of a newer version.
+    """
+    data = _read(Path(path))
+    try:
+        label = msgspec.json.decode(data, type=_Label)
+    except msgspec.ValidationError:
+        label = _Label()
+    except (ValueError, RecursionError) as error:
+        if found := _NOT_FINITE.search(data):
+            raise DatasetError(f"{path}: {found[1].decode()}, expected finite numbers") from error
+        raise DatasetError(f"{path}: not JSON: {error}") from error
+    if label.format != RESULT_FORMAT or label.version < 1:
+        raise DatasetError(f"{path}: not a bench result: no format {RESULT_FORMAT!r}")
+    if label.version > RESULT_VERSION:
+        raise DatasetError(
+            f"{path}: bench result of version {label.version:g}, expected at most "
+            f"{RESULT_VERSION}: update armature"
+        )
+    try:
+        result = msgspec.json.decode(data, type=BenchResult)
+    except (ValueError, RecursionError) as error:
+        # Numbers beyond what a float holds are among them, and integers of thousands of digits.
+        raise DatasetError(f"{path}: not a bench result: {error}") from error
+    _check(path, result)
+    return result
+
+
+def write_result(path: str | Path, result: BenchResult) -> None:
+    """Writes a bench result; a file of that name is replaced.
+
+    Args:
+        path: The file.
+        result: What to write.
+
+    Raises:
+        DatasetError: A number is not finite, which JSON cannot say, or the file cannot be written.
+    """
+    _check(path, result)
+    data = msgspec.json.format(msgspec.json.encode(result), indent=2) + b"\n"
+    try:
+        replace_file(Path(path), data)
+    except (OSError, ValueError) as error:
+        raise DatasetError(f"{path}: cannot be written: {_reason(error)}") from error
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Writes a file under a temporary name beside it, then renames it: all of it or nothing.
+
+    Args:
+        path: The file; if there is one already, its permissions are kept.
+        data: What shall be in it.
+
+    Raises:
+        OSError: It cannot be written; what was there is as it was.
+    """
+    temporary = path.with_name(f".{secrets.token_hex(6)}.part")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        with open(descriptor, "wb") as file:
+            with contextlib.suppress(FileNotFoundError):
+                os.fchmod(descriptor, stat.S_IMODE(path.stat().st_mode))
+            file.write(data)
+            file.flush()
+            os.fsync(descriptor)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def _read(path: Path) -> bytes:
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):  # a pipe would have us wait for its writer
+            raise DatasetError(f"{path}: not a file")
+        with path.open("rb") as file:
+            data = file.read(FILE_SIZE_MAX + 1)
+    except DatasetError:
+        raise
+    except (OSError, ValueError) as error:
+        raise DatasetError(f"{path}: cannot be read: {_reason(error)}") from error
+    if len(data) > FILE_SIZE_MAX:
+        raise DatasetError(f"{path}: more than {FILE_SIZE_MAX} bytes, expected a bench result")
+    return data
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
+
+
+def _check(path: str | Path, result: BenchResult) -> None:
+    for place, number in _numbers("", msgspec.to_builtins(result)):
+        if not math.isfinite(number):
+            raise DatasetError(f"{path}: {place} is {number}, expected a finite number")
+
+
+def _numbers(place: str, value: object) -> Iterator[tuple[str, float]]:
+    match value:
+        case dict():
+            for key, item in value.items():
+                yield from _numbers(f"{place}.{key}" if place else str(key), item)
+        case list() | tuple():
+            for index, item in enumerate(value):
+                yield from _numbers(f"{place}[{index}]", item)
+        case float():
+            yield place, value

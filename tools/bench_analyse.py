@@ -1,0 +1,79 @@
+"""`armature bench analyse`: the result of a bench test from its recording alone."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from firmware_protocol.profiles import profile_named
+from tools.bench_show import show_result
+from tools.cli import FAILED, OK, Verbs, add_json_option, add_verb, print_json, say
+from tools.version import __version__
+
+
+def add_to(actions: Verbs) -> None:
+    """Add the action to the command line."""
+    parser = add_verb(
+        actions,
+        "analyse",
+        handler=_analyse,
+        summary="give the result of a bench test from its recording alone",
+        example="  armature bench friction --robot bench1 --joint joint1 --link mock --fast \\\n"
+        "      --out b\n"
+        "  armature bench analyse b/joint1.h5 --json",
+    )
+    parser.add_argument("recording", type=Path, metavar="REC.h5", help="of `bench friction`")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="write result, figures and page there"
+    )
+    add_json_option(parser)
+
+
+def _analyse(arguments: argparse.Namespace) -> int:
+    name = arguments.recording.stem
+    return report(arguments.recording, arguments.out, name, is_json=arguments.json)
+
+
+def report(recording: Path, directory: Path | None, name: str, *, is_json: bool) -> int:
+    """Analyse a recording, write the result where it is wanted, and print it.
+
+    Args:
+        recording: The file.
+        directory: Where result, figures and page go; None for nowhere.
+        name: Of those files.
+        is_json: Whether to print JSON.
+
+    Returns:
+        The exit code: a result that most plateaus do not support is none.
+    """
+    # SciPy and Matplotlib take a second: only whoever needs them waits for them.
+    from estimation.bench.analysis import analyse_bench  # noqa: PLC0415
+
+    result, picture = analyse_bench(
+        recording, holds_reference=_holds_reference, made_by=__version__
+    )
+    if directory is not None:
+        from estimation.bench.figure import draw_bench, save_figure  # noqa: PLC0415
+        from estimation.bench.page import make_page  # noqa: PLC0415
+        from estimation.bench.result_file import write_result  # noqa: PLC0415
+
+        directory.mkdir(parents=True, exist_ok=True)
+        write_result(directory / f"{name}.json", result)
+        figure = draw_bench(result, picture)
+        for suffix in (".png", ".pdf"):
+            save_figure(figure, directory / f"{name}{suffix}")
+        page = directory / f"{name}.html"
+        page.write_text(make_page(result, picture), encoding="utf-8")
+        say(f"armature: {directory / name}.json, .png, .pdf and .html are written")
+    if is_json:
+        print_json(result)
+    else:
+        show_result(result)
+    if result.plateaus_rejected > result.plateaus_used:
+        say(f"armature: not to be trusted: {result.warnings[0]}")
+        return FAILED
+    return OK
+
+
+def _holds_reference(profile: str) -> bool:
+    return not profile_named(profile).behaviour.is_reference_advanced
