@@ -13,6 +13,8 @@ demo: $(STAMP)
 	@mkdir -p build && rm -f build/demo.h5
 	$(BIN)/armature run --robot laas4 --link mock --home --duration 15 --record build/demo.h5
 	$(BIN)/armature record info build/demo.h5
+	@rm -rf build/bench
+	$(BIN)/armature bench friction --robot laas4 --joint joint3 --link mock --fast --out build/bench
 
 test: $(STAMP) check
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST_ARGS)

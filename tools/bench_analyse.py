@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from firmware_protocol.profiles import profile_named
 from tools.bench_show import show_result
 from tools.cli import FAILED, OK, Verbs, add_json_option, add_verb, print_json, say
 from tools.version import __version__
+
+if TYPE_CHECKING:
+    from estimation.bench.picture import BenchPicture
+    from estimation.bench.result import BenchResult
 
 
 def add_to(actions: Verbs) -> None:
@@ -46,6 +52,12 @@ def report(recording: Path, directory: Path | None, name: str, *, is_json: bool)
     Returns:
         The exit code: a result that most plateaus do not support is none.
     """
+    if find_spec("scipy") is None:
+        say(
+            f"armature: {recording} is complete; to analyse it here takes SciPy (pip install "
+            "'.[estimation,report]'), or `armature bench analyse` on another computer"
+        )
+        return OK
     # SciPy and Matplotlib take a second: only whoever needs them waits for them.
     from estimation.bench.analysis import analyse_bench  # noqa: PLC0415
 
@@ -53,18 +65,7 @@ def report(recording: Path, directory: Path | None, name: str, *, is_json: bool)
         recording, holds_reference=_holds_reference, made_by=__version__
     )
     if directory is not None:
-        from estimation.bench.figure import draw_bench, save_figure  # noqa: PLC0415
-        from estimation.bench.page import make_page  # noqa: PLC0415
-        from estimation.bench.result_file import write_result  # noqa: PLC0415
-
-        directory.mkdir(parents=True, exist_ok=True)
-        write_result(directory / f"{name}.json", result)
-        figure = draw_bench(result, picture)
-        for suffix in (".png", ".pdf"):
-            save_figure(figure, directory / f"{name}{suffix}")
-        page = directory / f"{name}.html"
-        page.write_text(make_page(result, picture), encoding="utf-8")
-        say(f"armature: {directory / name}.json, .png, .pdf and .html are written")
+        _write(result, picture, directory, name)
     if is_json:
         print_json(result)
     else:
@@ -73,6 +74,25 @@ def report(recording: Path, directory: Path | None, name: str, *, is_json: bool)
         say(f"armature: not to be trusted: {result.warnings[0]}")
         return FAILED
     return OK
+
+
+def _write(result: BenchResult, picture: BenchPicture, directory: Path, name: str) -> None:
+    from estimation.bench.result_file import write_result  # noqa: PLC0415
+
+    directory.mkdir(parents=True, exist_ok=True)
+    write_result(directory / f"{name}.json", result)
+    if find_spec("matplotlib") is None:
+        say(f"armature: {directory / name}.json is written; figures take Matplotlib ('.[report]')")
+        return
+    from estimation.bench.figure import draw_bench, save_figure  # noqa: PLC0415
+    from estimation.bench.page import make_page  # noqa: PLC0415
+
+    figure = draw_bench(result, picture)
+    for suffix in (".png", ".pdf"):
+        save_figure(figure, directory / f"{name}{suffix}")
+    page = directory / f"{name}.html"
+    page.write_text(make_page(result, picture), encoding="utf-8")
+    say(f"armature: {directory / name}.json, .png, .pdf and .html are written")
 
 
 def _holds_reference(profile: str) -> bool:

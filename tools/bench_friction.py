@@ -40,7 +40,7 @@ from tools.cli import (
     add_verb,
     say,
 )
-from tools.mock_options import add_board_options, add_mock_robot_options
+from tools.mock_options import add_board_options, add_mock_robot_options, draw_problems
 from tools.progress import progress_bar
 
 _SERIAL_TIMEOUT_MS = 50
@@ -166,7 +166,7 @@ def _check(arguments: argparse.Namespace) -> None:
     Raises:
         ConfigError: Options contradict each other or are out of range; lists every problem.
     """
-    problems = []
+    problems = draw_problems(arguments)
     is_mock = parse_link(arguments.link).kind is LinkKind.MOCK
     if arguments.fast and not is_mock:
         problems.append(f"--fast: time is real on --link {arguments.link}; use --link mock")
@@ -357,9 +357,10 @@ def _run(arguments: argparse.Namespace, plan: BenchPlan) -> int:
 
 def _say_why(target: Path) -> None:
     """What else is known of a test that failed."""
-    from estimation.bench.analysis import explain_end  # noqa: PLC0415 - SciPy takes a while
+    # It may have ended before it began, on a computer that has no SciPy.
+    with contextlib.suppress(EstimationError, DaqError, ModuleNotFoundError):
+        from estimation.bench.analysis import explain_end  # noqa: PLC0415 - SciPy takes a while
 
-    with contextlib.suppress(EstimationError, DaqError):  # it may have ended before it began
         if reason := explain_end(target):
             say(f"armature: {reason}")
     say(f"armature: what was measured is in {target}; `armature bench analyse` shows it")

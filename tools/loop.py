@@ -117,7 +117,7 @@ def _loop(arguments: argparse.Namespace) -> int:
     result, problem = run_loop(arguments, record=arguments.record)
     if arguments.json:
         print_json(result_json(result))
-    return exit_code(result, problem, has_duration=arguments.duration is not None)
+    return exit_code(result, problem, has_end=has_end(arguments))
 
 
 def _loop_on_mock(arguments: argparse.Namespace) -> int:
@@ -316,13 +316,18 @@ def result_json(result: Result) -> dict[str, object]:
     }
 
 
-def exit_code(result: Result, problem: str, *, has_duration: bool = False) -> int:
+def has_end(arguments: argparse.Namespace) -> bool:
+    """Whether a run that somebody interrupts is not what it should have been."""
+    return arguments.duration is not None or arguments.bench is not None
+
+
+def exit_code(result: Result, problem: str, *, has_end: bool = False) -> int:
     """How the command ends; says why when it is no success.
 
     Args:
         result: How the run went.
         problem: Why its agenda could not be followed; empty if it could.
-        has_duration: Whether it should have lasted longer when somebody interrupted it.
+        has_end: Whether it should have lasted longer when somebody interrupted it.
     """
     status = result.status
     if status.state == "fault":
@@ -332,4 +337,4 @@ def exit_code(result: Result, problem: str, *, has_duration: bool = False) -> in
         say(f"armature: {problem}")
         return FAILED
     is_interrupted = status.reason == signal.SIGINT.name
-    return INTERRUPTED if has_duration and is_interrupted else OK
+    return INTERRUPTED if has_end and is_interrupted else OK

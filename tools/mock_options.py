@@ -65,6 +65,16 @@ def add_joint_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def draw_problems(arguments: argparse.Namespace) -> list[str]:
+    """What is wrong with the options that the truth is drawn by."""
+    problems = []
+    if arguments.seed < 0:
+        problems.append(f"--seed {arguments.seed}: must not be negative")
+    if not 0.0 <= arguments.spread <= 1.0:
+        problems.append(f"--spread {arguments.spread:g}: must lie between 0 and 1")
+    return problems
+
+
 def make_mock(
     arguments: argparse.Namespace,
     *,
@@ -93,10 +103,7 @@ def make_mock(
             problems.extend(f"{error.source}: {problem}" for problem in error.problems)
             return None
 
-    if arguments.seed < 0:
-        problems.append(f"--seed {arguments.seed}: must not be negative")
-    if not 0.0 <= arguments.spread <= 1.0:
-        problems.append(f"--spread {arguments.spread:g}: must lie between 0 and 1")
+    problems += draw_problems(arguments)
     joint: str | None = getattr(arguments, "joint", None)
     robot = read(partial(_load, joint=joint), arguments.robot)
     effects = read(parse_effects, arguments.effects)

@@ -29,6 +29,7 @@ from tools.cli import say
 from tools.loop import (
     agenda_problem,
     exit_code,
+    has_end,
     is_ending_when_done,
     make_agenda,
     read_play_file,
@@ -133,7 +134,7 @@ def run_fast(
         if made is None:
             return summary, exit_code(result, problem or f"{target} could not be recorded")
         summary |= {"file": made.file, "samples": made.samples, "missing": made.missing}
-    return summary, exit_code(result, problem, has_duration=arguments.duration is not None)
+    return summary, exit_code(result, problem, has_end=has_end(arguments))
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import signal
 from collections import deque
 from collections.abc import Generator
 
@@ -106,8 +107,14 @@ class BenchRun:
         if self.is_over:
             return
         machine = self._loop.cycle.machine
-        if machine.state in (State.STOPPING, State.FAULT) and not self._is_ending:
+        if machine.is_tripped:
             self._give_up(self._explain())
+            return
+        if machine.state is State.STOPPING and not self._is_ending:
+            # Somebody wants it so; Ctrl-C speaks for itself.
+            self.is_over = True
+            if machine.reason != signal.SIGINT.name:
+                self.problem = f"the test was stopped before its end: {machine.reason}"
             return
         self._look()
         try:

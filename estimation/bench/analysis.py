@@ -274,6 +274,8 @@ def _warnings(
         warnings.append(
             f"{len(rejected)} of {len(plateaus)} plateaus were rejected: {_why(rejected)}"
         )
+    elif slipping := [plateau for plateau in rejected if "slips" in plateau.reason]:
+        warnings.append(f"{len(slipping)} of {len(plateaus)} plateaus: {_why(slipping)}")
     if abs(drift_percent) > 1.0:
         warnings.append(
             f"friction drifted by {drift_percent:+.1f} % during the test: let the joint run in, or "

@@ -107,8 +107,8 @@ def fit_models(points: Points, generator: np.random.Generator) -> list[ModelFit]
     if len(points.velocity_rad_s) < needed or len(speeds) < 2 or len(directions) < 2:
         raise DatasetError(
             f"{len(points.velocity_rad_s)} usable plateaus at {len(speeds)} speeds in "
-            f"{len(directions)} directions: at least {needed} at 2 speeds in both directions are "
-            "due. Why others were rejected stands beside them"
+            f"{len(directions)} directions, at least {needed} at 2 speeds in both directions are "
+            "due"
         )
     fits = [_fit_simple(points, generator)]
     per_direction = min(np.sum(points.velocity_rad_s > 0), np.sum(points.velocity_rad_s < 0))

@@ -31,10 +31,12 @@ SATURATED = 0.95
 INVALID_SHARE, GAP_MAX_S = 0.02, 0.05
 SLIP_SHARE = 0.5
 """Of the usual current: where it falls below this, the gear does not grip."""
-_BLOCKS = 8
+_BLOCKS, _ROWS_MIN = 8, 20
 _JUMP_COUNTS, _REPLY_AGE_S = 8.0, 0.004
 _SWING_SHARE, _SWING_A = 0.35, 0.1
 _SMOOTHED_COUNTS, _CUBIC = 16.0, 3
+_CHECK_CABLE = "check the board's cable and supply"
+_CHECK_GEAR = "check the gear and how it is fastened"
 
 
 def find_plateaus(record: JointRecord, *, is_reference_held: bool) -> list[Plateau]:
@@ -168,7 +170,8 @@ class _Window:
             iq_a = self._mean_iq_a() + correction_a
             acceleration_rad_s2 = self._mean_acceleration_rad_s2()
             blocks = self._blocks()
-            sigma_a = float(np.std(blocks, ddof=1) / math.sqrt(len(blocks)))
+            if len(blocks) > 1:  # less is left where the encoder jumps
+                sigma_a = float(np.std(blocks, ddof=1) / math.sqrt(len(blocks)))
         power_w = self._mean(record.input_power_w) if has_values else None
         settle_s = None
         if span.settled is not None:
@@ -217,20 +220,21 @@ class _Window:
             np.concatenate([ends[:1], angle_rad[inside], ends[1:]]),
         )
 
-    def _mean_acceleration_rad_s2(self) -> float:
-        """∫ω̇ dθ/Δθ = (ω²_end − ω²_begin)/(2Δθ)."""
+    def _mean_acceleration_rad_s2(self) -> float | None:
+        """∫ω̇ dθ/Δθ = (ω²_end − ω²_begin)/(2Δθ); None if the motor is where it was."""
         record, rows = self._record, self._rows
         few = max(3, min(20, len(rows) // 10))
         first, last = rows[:few], rows[-few:]
         begin, end = (np.nanmean(record.velocity_rad_s[part]) for part in (first, last))
         way_rad = np.mean(record.angle_rad[last]) - np.mean(record.angle_rad[first])
-        return float((end**2 - begin**2) / (2.0 * way_rad))
+        return float((end**2 - begin**2) / (2.0 * way_rad)) if way_rad else None
 
     def _held_bias_a(self, velocity_rad_s: float) -> float:
         record, rows = self._record, self._rows
         period_s = np.diff(record.t_s[rows[0] : rows[-1] + 1])
-        # A long period holds its reference for longer, and its sample stands for more time.
-        half_s = float(np.mean(period_s**2) / (2.0 * np.mean(period_s)))
+        # The last sample of a period stands for half of it and half of the next, and so reads
+        # ΣT·(T + T')/2 too little; on average the current falls by ΣT²/2. The rest is due.
+        half_s = float(np.mean(period_s[1:] * period_s[:-1]) / (2.0 * np.mean(period_s)))
         kp = float(np.nanmean(record.kp_a_per_rad[rows]))
         return kp * velocity_rad_s * (half_s - CURRENT_FILTER_S)
 
@@ -238,7 +242,7 @@ class _Window:
         """Mean currents of equal parts of the way: whole turns where there are enough of them."""
         record, rows = self._record, self._rows
         angle_rad, iq_a = self._smooth_rad[rows], record.iq_a[rows]
-        count = self._turns if self._turns >= _BLOCKS else _BLOCKS
+        count = min(max(self._turns, _BLOCKS), len(rows))
         edges_rad = np.linspace(angle_rad[0], angle_rad[-1], count + 1)
         way = angle_rad if angle_rad[-1] > angle_rad[0] else -angle_rad
         edges = edges_rad if angle_rad[-1] > angle_rad[0] else -edges_rad
@@ -262,9 +266,16 @@ class _Window:
 
     def _problem(self) -> str:
         if not self._is_settled:
-            return "it did not settle"
-        if len(self._rows) < 20:
-            return "hardly anything was recorded"
+            spent_s = self._record.t_s[self._span.end] - self._record.t_s[self._span.begin]
+            return (
+                f"it did not settle within {spent_s:.1f} s: wait longer (--settle-max), or "
+                f"{self._advice}"
+            )
+        if len(self._rows) < _ROWS_MIN:
+            return (
+                f"hardly anything was recorded: {len(self._rows)} valid samples, at least "
+                f"{_ROWS_MIN} are due; check the board's cable, or measure longer (--dwell)"
+            )
         for check in (
             self._check_encoder,
             self._check_validity,
@@ -282,15 +293,21 @@ class _Window:
     def _check_validity(self) -> str:
         gap_s = float(np.max(np.diff(self._record.t_s[self._rows])))
         if gap_s > GAP_MAX_S:
-            return f"no valid sample for {1e3 * gap_s:.0f} ms (limit {1e3 * GAP_MAX_S:.0f} ms)"
+            limit = f"limit {1e3 * GAP_MAX_S:.0f} ms"
+            return f"no valid sample for {1e3 * gap_s:.0f} ms ({limit}); {_CHECK_CABLE}"
         if self._invalid_share > INVALID_SHARE:
             share, limit = f"{self._invalid_share:.1%}", f"{INVALID_SHARE:.0%}"
-            return f"{share} of its samples are not valid (limit {limit})"
+            return f"{share} of its samples are not valid (limit {limit}); {_CHECK_CABLE}"
         return ""
 
     def _check_turns(self) -> str:
         if not self._turns:
-            return "the motor did not make a whole turn"
+            first_rad, last_rad = self._record.angle_rad[self._rows[[0, -1]]]
+            way_rad = abs(last_rad - first_rad)
+            return (
+                f"the motor did not make a whole turn: {way_rad:.3g} of {math.tau:.3g} rad; "
+                "measure longer (--dwell)"
+            )
         return ""
 
     def _check_encoder(self) -> str:
@@ -298,6 +315,8 @@ class _Window:
 
     def _check_slip(self) -> str:
         """Stretches in which the current is far below what it usually is."""
+        if self._record.header.window_rad is not None:
+            return ""  # gravity changes on the way
         blocks = np.abs(self._blocks())
         usual_a = float(np.quantile(blocks, 0.75))
         slipping = np.flatnonzero(blocks < SLIP_SHARE * usual_a)
@@ -307,14 +326,18 @@ class _Window:
         at_rad = way[0] + (way[1] - way[0]) * (slipping[0] + 0.5) / len(blocks)
         return (
             f"the gear slips: the current falls from {1e3 * usual_a:.0f} to "
-            f"{1e3 * float(np.min(blocks)):.0f} mA around {at_rad % math.tau:.2f} rad of the joint"
+            f"{1e3 * float(np.min(blocks)):.0f} mA around {at_rad % math.tau:.2f} rad of the joint; "
+            f"{_CHECK_GEAR}"
         )
 
     def _check_saturation(self) -> str:
         limit_a = float(np.nanmean(self._record.limit_a[self._rows]))
         mean_a = abs(float(np.mean(self._record.iq_a[self._rows])))
         if limit_a > 0.0 and mean_a >= SATURATED * limit_a:
-            return f"the current is saturated: {mean_a:.3g} A of {limit_a:.3g} A"
+            return (
+                f"the current is saturated: {mean_a:.3g} A of {limit_a:.3g} A; drive it slower "
+                "(--speed-max) or raise the joint's current_max_a"
+            )
         return ""
 
     def _check_speed(self) -> str:
@@ -325,7 +348,7 @@ class _Window:
         if abs(speed_rad_s - self._target_rad_s) > tolerance * abs(self._target_rad_s):
             return (
                 f"the motor turns at {speed_rad_s:.4g} rad/s instead of {self._target_rad_s:.4g} "
-                f"(limit {tolerance:.0%})"
+                f"(limit {tolerance:.0%}): the PI is badly tuned, {self._advice}"
             )
         return ""
 
@@ -333,6 +356,9 @@ class _Window:
         record, rows = self._record, self._rows
         swing_rad_s = float(np.nanstd(record.velocity_rad_s[rows]))
         swing_a = float(np.std(record.iq_a[rows]))
+        if record.header.window_rad is not None:  # what gravity changes on the way is no swing
+            parts = np.array_split(record.iq_a[rows], _BLOCKS)
+            swing_a = math.sqrt(float(np.mean([np.var(part) for part in parts])))
         mean_a = abs(float(np.mean(record.iq_a[rows])))
         is_fast = abs(self._target_rad_s) > 5.0
         is_swinging = is_fast and swing_rad_s > _SWING_SHARE * abs(self._target_rad_s)
@@ -354,7 +380,7 @@ class _Window:
         if change_a > max(DRIFT_TOLERANCE * abs(first_a), 5.0 * noise_a):
             return (
                 f"not settled: the current changes from {1e3 * first_a:.1f} to "
-                f"{1e3 * second_a:.1f} mA within it"
+                f"{1e3 * second_a:.1f} mA within it; let the joint run in and repeat the test"
             )
         return ""
 
@@ -389,6 +415,6 @@ def _without_slip(plateau: Plateau, highest_a: dict[float, float]) -> Plateau:
         return plateau
     reason = (
         f"the gear slips: the current is {1e3 * abs(plateau.iq_a):.0f} mA where it was "
-        f"{1e3 * usual_a:.0f} mA at another time"
+        f"{1e3 * usual_a:.0f} mA at another time; {_CHECK_GEAR}"
     )
     return msgspec.structs.replace(plateau, is_used=False, reason=reason)

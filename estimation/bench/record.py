@@ -173,6 +173,16 @@ def read_record(recording: Recording) -> JointRecord:
     )
 
 
+def _speed(text: str) -> float | None:
+    """The speed at the end of a plateau's text, if it is one."""
+    found = _SPEED.search(text)
+    try:
+        speed_rad_s = float(found[1]) if found else math.nan
+    except ValueError:
+        return None
+    return speed_rad_s if math.isfinite(speed_rad_s) else None
+
+
 class _Spans:
     """Finds the parts of a test among its events."""
 
@@ -182,29 +192,33 @@ class _Spans:
 
     def of(self, kind: str, end_kind: str) -> tuple[Span, ...]:
         """All parts of a kind; one that was interrupted ends where the next event is."""
+        last = len(self._seq) - 1
+        if last < 0:
+            return ()
         spans: list[Span] = []
-        begin: int | None = None
-        settled: int | None = None
-        target_rad_s: float | None = None
-        remark = ""
+        span: Span | None = None
         for event_kind, seq, text in self._events:
-            row = int(np.searchsorted(self._seq, seq))
+            row = min(int(np.searchsorted(self._seq, seq)), last)
             if event_kind == kind:
-                begin, settled, remark = row, None, ""
-                speed = _SPEED.search(text)
-                target_rad_s = float(speed[1]) if speed else None
-            elif begin is not None and event_kind == ev.SETTLED:
-                settled = row
-            elif begin is not None and event_kind in (end_kind, ev.UNSETTLED, ev.PROBLEM):
+                if span is not None:
+                    spans.append(_unfinished(span, row))
+                span = Span(begin=row, settled=None, end=row, target_rad_s=_speed(text))
+            elif span is None:
+                continue
+            elif event_kind == ev.SETTLED:
+                span = replace(span, settled=row)
+            elif event_kind in (end_kind, ev.UNSETTLED, ev.PROBLEM):
+                span = replace(span, end=row)
                 if event_kind == ev.UNSETTLED:
-                    remark = text.partition(": ")[2] or text
+                    span = replace(span, remark=text.partition(": ")[2] or text)
                 elif event_kind == ev.PROBLEM:
-                    settled, remark = None, "the test ended there"
-                span = Span(begin=begin, settled=settled, end=row, remark=remark)
-                spans.append(replace(span, target_rad_s=target_rad_s))
-                begin = None
-        if begin is not None:
-            end = len(self._seq) - 1
-            span = Span(begin=begin, settled=None, end=end, remark="it was not finished")
-            spans.append(replace(span, target_rad_s=target_rad_s))
+                    span = replace(span, settled=None, remark="the test ended there")
+                spans.append(span)
+                span = None
+        if span is not None:
+            spans.append(_unfinished(span, last))
         return tuple(spans)
+
+
+def _unfinished(span: Span, end: int) -> Span:
+    return replace(span, settled=None, end=end, remark="it was not finished")

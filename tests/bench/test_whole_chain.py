@@ -1,0 +1,110 @@
+"""Known friction through the whole chain: boards, loop, recording, analysis; default effects on."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench_command import friction
+
+IS_LONG = bool(os.environ.get("ARMATURE_ACCEPTANCE"))
+SEEDS = 40 if IS_LONG else 1
+MOTORS = {"joint1": "mn5006", "joint2": "mn4006", "joint3": "mn4004"}
+
+
+def error_percent(quantity: dict[str, Any]) -> float:
+    return 100.0 * abs(quantity["value"] / quantity["truth"] - 1.0)
+
+
+def is_covered(quantity: dict[str, Any]) -> bool:
+    return bool(quantity["low"] <= quantity["truth"] <= quantity["high"])
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("joint", MOTORS)
+def test_friction_is_found_and_its_interval_is_honest(joint: str, tmp_path: Path) -> None:
+    """f within 1 %, b_eq within 5 %; of 40 seeds at least 34 have the truth in their intervals."""
+    covered = {"b_eq_nms": 0, "f_nm": 0}
+    for seed in range(SEEDS):
+        outcome = friction(tmp_path / str(seed), "--seed", str(seed), joint=joint)
+        assert outcome.exit_code == 0, outcome.err
+        result = outcome.json
+        assert (result["joint"], result["motor"]) == (joint, MOTORS[joint])
+        assert result["model"] == "coulomb_viscous"
+        assert result["plateaus_rejected"] == 0
+        assert result["plateaus_used"] == len(result["plateaus"]) == 36
+        assert error_percent(result["f_nm"]) < 1.0, seed
+        assert error_percent(result["b_eq_nms"]) < 5.0, seed
+        assert error_percent(result["inertia_kg_m2"]) < 2.0, seed
+        assert error_percent(result["breakaway_nm"]) < 15.0, seed
+        assert result["duration_s"] < 170.0
+        for name in covered:
+            covered[name] += is_covered(result[name])
+    assert all(count >= 0.85 * SEEDS for count in covered.values()), covered
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("profile", ["uomodri", "udriver2"])
+@pytest.mark.parametrize("joint", MOTORS if IS_LONG else ["joint3"])
+def test_the_bias_of_a_held_reference_is_corrected(
+    joint: str, profile: str, tmp_path: Path
+) -> None:
+    for seed in range(10 if IS_LONG else 1):
+        words = ("--profile", profile, "--seed", str(seed))
+        outcome = friction(tmp_path / str(seed), *words, joint=joint)
+        assert outcome.exit_code == 0, outcome.err
+        result = outcome.json
+        assert error_percent(result["f_nm"]) < 1.0
+        assert error_percent(result["b_eq_nms"]) < 10.0
+        # Without the correction a third of viscous friction would be missing.
+        fastest = max(result["plateaus"], key=lambda plateau: plateau["joint_velocity_rad_s"])
+        viscous_a = result["b_eq_nms"]["truth"] * fastest["motor_velocity_rad_s"] / 0.0276
+        assert fastest["iq_correction_a"] > 0.3 * viscous_a * (joint == "joint3")
+
+
+@pytest.mark.acceptance
+def test_stribeck_friction_is_recognised(tmp_path: Path) -> None:
+    for seed in range(8 if IS_LONG else 1):
+        words = ("--effects", "default,stribeck=0.3", "--seed", str(seed))
+        result = friction(tmp_path / str(seed), *words).json
+        assert result["model"] == "stribeck"
+        (model,) = (model for model in result["models"] if model["is_selected"])
+        assert model["name"] == "stribeck"
+        assert model["parameters"]["stribeck_velocity_rad_s"]["value"] == pytest.approx(
+            0.05, rel=0.4
+        )
+        assert model["parameters"]["f_static_nm"]["value"] > 1.1 * result["f_nm"]["value"]
+        assert error_percent(result["f_nm"]) < 1.0
+        assert error_percent(result["b_eq_nms"]) < 8.0
+        assert is_covered(result["f_nm"])
+
+
+def test_a_load_arm_gives_the_torque_constant_and_its_drop(tmp_path: Path) -> None:
+    words = ("--load-arm", "1.5", "0.2", "--effects", "default,torque_constant_drop=0.2")
+    outcome = friction(tmp_path, *words)
+    assert outcome.exit_code == 0, outcome.err
+    result = outcome.json
+    assert result["f_nm"] is None
+    assert result["b_eq_nms"] is None
+    assert error_percent(result["torque_constant_nm_per_a"]) < 1.0
+    drop = result["torque_constant_drop"]
+    assert drop["truth"] > 0.02
+    assert drop["value"] == pytest.approx(drop["truth"], abs=0.005)
+    assert result["torque_constant_current_a"] > 2.0
+    assert {path.name for path in tmp_path.iterdir()} == {
+        f"joint3_load_arm{suffix}" for suffix in (".h5", ".json", ".png", ".pdf", ".html", ".toml")
+    }
+
+
+@pytest.mark.acceptance
+def test_a_mounted_joint_is_measured_within_its_range(tmp_path: Path) -> None:
+    """Gravity, two orders larger than friction, cancels; what is left of it widens the interval."""
+    speeds = () if IS_LONG else ("--speeds", "4", "--repetitions", "1")
+    outcome = friction(tmp_path, "--mounted", *speeds, joint="joint2")
+    assert outcome.exit_code == 0, outcome.err
+    result = outcome.json
+    assert error_percent(result["f_nm"]) < 15.0
+    assert is_covered(result["f_nm"])
+    assert result["breakaway_nm"] is None
