@@ -160,7 +160,7 @@ class BenchTest:
         self.limit_a = limit_a
         self.drift_per_s = 0.0
         self.events: list[tuple[int, str, str]] = []
-        self._parts: list[Part] = []
+        self.parts: list[Part] = []
         self._rows = 0
         self._t_s = 0.0
         self._angle_rad = 0.3
@@ -215,6 +215,10 @@ class BenchTest:
         speed = float(f"{joint_rad_s:+.4g}")
         self._spans[ev.PLATEAU][-1] = (*last[:3], speed, unsettled or "")
 
+    def turn_to(self, angle_rad: float) -> None:
+        """Go on from this angle of the motor."""
+        self._angle_rad = angle_rad
+
     def sweep(
         self, speeds_rad_s: Sequence[float], *, repetitions: int = 1, **changes: Any
     ) -> BenchTest:
@@ -251,35 +255,53 @@ class BenchTest:
             plant.friction_nm(velocity_rad_s, self.drive) * (1.0 + self.drift_per_s * self._t_s)
             + plant.inertia_kg_m2 * velocity_rad_s * slope
             + plant.cogging_nm * np.sin(phase)
-            + self.drive.load_to_motor
-            * plant.gravity_nm
-            * np.sin(angle_rad / self.drive.reduction)
+            + self.drive.load_to_motor * plant.gravity_nm * np.sin(angle_rad / self.drive.reduction)
         )
         constant = self.drive.k_i_nm_per_a * (1.0 + plant.ripple * np.cos(phase))
         return angle_rad, velocity_rad_s, torque_nm / constant
 
     # --- breakaway, inertia, load arm -------------------------------------------------------------
 
-    def ramp(self, sign: float, *, moved_counts: float = 12.0, level_max: float = 3.0) -> None:
-        """Raise the current from rest at a place at random, until the motor has moved."""
+    def ramp(
+        self,
+        sign: float,
+        *,
+        moved_counts: float = 12.0,
+        level_max: float = 3.0,
+        rest_rad: float | None = None,
+        fault: Fault | None = None,
+    ) -> None:
+        """Raise the current from rest until the motor has moved.
+
+        Args:
+            sign: Which way.
+            moved_counts: It has moved when it is so far from its place.
+            level_max: Where the ramp ends, relative to the current of Coulomb friction.
+            rest_rad: Where the motor rests; at random by default.
+            fault: What goes wrong.
+        """
         plant, drive = self.plant, self.drive
         self._angle_rad += float(self.random.uniform(0.2, 1.2)) * 2.0 * math.pi
+        self._angle_rad = self._angle_rad if rest_rad is None else rest_rad
         rest_rad, step_s = self._angle_rad, 2e-5
+        coulomb_nm = drive.load_to_motor * plant.f_nm
         static_nm = drive.load_to_motor * (plant.static_nm or plant.f_nm)
-        friction_a = drive.load_to_motor * plant.f_nm / drive.k_i_nm_per_a
+        friction_a = coulomb_nm / drive.k_i_nm_per_a
         holds_nm = plant.cogging_nm * math.sin(self.harmonic * rest_rad)
         due_a = (sign * static_nm + holds_nm) / drive.k_i_nm_per_a
         off_s = (abs(due_a) / friction_a - 0.5) / 0.45
         is_moving = sign * due_a > 0.5 * friction_a and abs(due_a) < level_max * friction_a
         until_s = max(off_s, 0.0) if is_moving else (level_max - 0.5) / 0.45
-        angle_rad, speed, t_s = rest_rad, sign * 1e-9, until_s
+        angle_rad, speed, t_s = rest_rad, 0.0, until_s
         times, angles, speeds = [0.0, until_s], [rest_rad, rest_rad], [0.0, 0.0]
         while is_moving and abs(angle_rad - rest_rad) < 2.0 * moved_counts * drive.count_rad:
             iq_a = sign * friction_a * (0.5 + 0.45 * t_s)
             net_nm = drive.k_i_nm_per_a * iq_a - plant.cogging_nm * math.sin(
                 self.harmonic * angle_rad
             )
-            friction_nm = float(plant.friction_nm(sign * max(abs(speed), 1e-9), drive))
+            faded = math.exp(-((speed / drive.reduction / plant.stribeck_rad_s) ** 2))
+            friction_nm = plant.b_nms * speed
+            friction_nm += sign * (coulomb_nm + (static_nm - coulomb_nm) * faded)
             speed += step_s * (net_nm - friction_nm) / plant.inertia_kg_m2
             if sign * speed < 0.0:
                 speed = 0.0
@@ -288,25 +310,33 @@ class BenchTest:
             times.append(t_s)
             angles.append(angle_rad)
             speeds.append(speed)
-        sampled_s = self._times(t_s)
+        sampled_s = self._times(t_s if is_moving else t_s + 0.05)
         part = self._part(
             sampled_s,
             np.interp(sampled_s, times, angles),
             np.interp(sampled_s, times, speeds),
-            sign * friction_a * (0.5 + 0.45 * sampled_s),
+            sign * friction_a * (0.5 + 0.45 * np.minimum(sampled_s, t_s)),
             0.0,
         )
         moved = np.abs(part["angle_rad"] - rest_rad) > moved_counts * drive.count_rad
-        end = int(np.argmax(moved)) if moved.any() else len(sampled_s) - 1
+        end = int(np.argmax(moved)) if is_moving else len(sampled_s) - 50
         number = len(self._spans[ev.RAMP]) + 1
         marks = [
             (0, ev.RAMP, f"current ramp {number} of 10"),
             (end, ev.RAMP_END, f"current ramp {number} is over"),
         ]
-        self._add(part, ev.RAMP, marks, None, None)
+        self._add(part, ev.RAMP, marks, None, fault)
 
-    def step(self, current_a: float, *, fastest_rad_s: float = 112.0) -> None:
-        """A current step from rest, which slews within 0.1 s, then coasting."""
+    def step(
+        self, current_a: float, *, fastest_rad_s: float = 112.0, fault: Fault | None = None
+    ) -> None:
+        """A current step from rest, which slews within 0.1 s, then coasting.
+
+        Args:
+            current_a: Of the step.
+            fastest_rad_s: Speed of the motor at which it ends, unless half a second is over.
+            fault: What goes wrong.
+        """
         plant, drive, step_s = self.plant, self.drive, 1e-4
         t_s, speed, angle_rad, off_s = 0.0, 0.0, self._angle_rad, math.inf
         rows: list[tuple[float, float, float, float]] = []
@@ -339,7 +369,7 @@ class BenchTest:
             (0, ev.STEP, f"current step {number} of 6: {current_a:+.3g} A"),
             (len(sampled_s) - 1, ev.STEP_END, f"current step {number} is over"),
         ]
-        self._add(part, ev.STEP, marks, None, None)
+        self._add(part, ev.STEP, marks, None, fault)
 
     def swings(
         self,
@@ -451,7 +481,7 @@ class BenchTest:
         if fault is not None:
             fault(part, slice(settled or begin, end))
         self._t_s = float(part["t_s"][-1]) + self.period_s
-        self._parts.append(part)
+        self.parts.append(part)
         self._rows += rows
         self.events += [(first + row, name, text) for row, name, text in marks]
         at = None if settled is None else first + settled
@@ -461,7 +491,7 @@ class BenchTest:
 
     def column(self, name: str) -> Array:
         """A column of all samples."""
-        return np.concatenate([part[name] for part in self._parts] or [np.empty(0)])
+        return np.concatenate([part[name] for part in self.parts] or [np.empty(0)])
 
     def header(self, **changes: Any) -> BenchHeader:
         """What the recording says about the test."""

@@ -16,20 +16,18 @@ from pathlib import Path
 
 import msgspec
 
-from daq.bench.plan import BenchPlan, Wishes, is_progress, make_plan
+from daq.bench.plan import BenchPlan, is_progress
 from daq.errors import ConfigError, DaqError
 from daq.links.address import LinkKind, parse_link
 from daq.recorder.journal import journal_of
-from daq.recording.bench_events import LoadArm, MockTruth
 from daq.robot import Joint, Robot, parse_robot, robot_text
 from daq.robot.edit import bench_text, with_velocity_gains
-from daq.wire_limits import board_profile, wire_problems
+from daq.wire_limits import wire_problems
 from estimation.errors import EstimationError
 from firmware_protocol.profiles import PROFILES
-from hw_mocks.effects import parse_effects
 from hw_mocks.load_arm import LoadArm as MockLoadArm
-from hw_mocks.truth import draw_truth
 from tools.bench_analyse import report
+from tools.bench_plan import plan_bench
 from tools.cli import (
     FAILED,
     OK,
@@ -119,7 +117,7 @@ def _friction(arguments: argparse.Namespace) -> int:
     robot = parse_robot(text, arguments.robot, profiles=PROFILES)
     joint = _joint(robot, arguments)
     _check(arguments)
-    plan = _plan(robot, joint, arguments)
+    plan = plan_bench(robot, joint, arguments)
     directory, name = arguments.out, _name(arguments)
     target = directory / f"{name}.h5"
     _check_target(target)
@@ -222,58 +220,6 @@ def _check_gains(robot: Robot, joint: Joint, arguments: argparse.Namespace) -> N
     ]
     if problems:
         raise ConfigError(f"gains of joint {joint.name} (--kp, --kd)", problems)
-
-
-def _plan(robot: Robot, joint: Joint, arguments: argparse.Namespace) -> BenchPlan:
-    port = next(port for port in robot.boards if port.name == joint.drive.board)
-    profile = board_profile(port, arguments.profile)
-    wishes = Wishes(
-        speed_min_rad_s=arguments.speed_min,
-        speed_max_rad_s=arguments.speed_max,
-        speeds=arguments.speeds,
-        repetitions=arguments.repetitions,
-        dwell_s=arguments.dwell,
-        settle_max_s=arguments.settle_max,
-        kp_a_per_rad=arguments.kp,
-        kd_a_s_per_rad=arguments.kd,
-    )
-    arm = arguments.load_arm
-    return make_plan(
-        robot,
-        joint,
-        wishes,
-        seed=arguments.seed,
-        is_mounted=arguments.mounted,
-        is_reference_held=not profile.behaviour.is_reference_advanced,
-        load_arm=None if arm is None else LoadArm(mass_kg=arm[0], length_m=arm[1]),
-        truth=_mock_truth(robot, joint, arguments),
-    )
-
-
-def _mock_truth(robot: Robot, joint: Joint, arguments: argparse.Namespace) -> MockTruth | None:
-    """What a mock's result will be judged by, as Table 4.3 lumps it; None on real boards."""
-    if parse_link(arguments.link).kind is not LinkKind.MOCK:
-        return None
-    effects = parse_effects(arguments.effects)
-    if not arguments.mounted:
-        text = bench_text(robot_text(arguments.robot), joint.name, source=arguments.robot)
-        robot = parse_robot(text, arguments.robot)
-    drawn = draw_truth(robot, seed=arguments.seed, spread=arguments.spread)
-    true = next(other for other in drawn.joints if other.name == joint.name)
-    drive, motor = joint.drive, robot.motor_of(joint)
-    to_load = drive.gear_reduction * drive.gear_efficiency
-    coulomb_nm = true.coulomb_joint_nm + true.coulomb_motor_nm * to_load
-    remaining = 1.0 - effects.torque_constant_drop
-    return MockTruth(
-        b_eq_nms=true.viscous_motor_nm_s_per_rad
-        + true.viscous_joint_nm_s_per_rad / (to_load * drive.gear_reduction),
-        f_nm=coulomb_nm,
-        breakaway_nm=coulomb_nm * (1.0 + effects.stribeck),
-        inertia_kg_m2=true.rotor_inertia_kg_m2
-        + true.load_inertia_kg_m2 / (to_load * drive.gear_reduction),
-        torque_constant_nm_per_a=motor.torque_constant_nm_per_a,
-        saturation_per_a2=(remaining**-2 - 1.0) / motor.current_max_a**2,
-    )
 
 
 def _announcement(plan: BenchPlan, joint: Joint) -> str:

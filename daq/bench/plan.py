@@ -29,6 +29,8 @@ SWING_RAD, SWING_RAD_S, SWINGS = math.pi / 2.0, 0.4, 4
 MOUNTED_TURNS = 4
 """Motor turns over which a mounted joint is averaged, the same ones at every speed."""
 _RUN_UP_S = 1.2
+_MOUNTED_MIN_RAD_S = 0.01
+"""A mounted joint that has no room for more than this cannot be measured."""
 _PROGRESS = re.compile(r"^armature: (plateau|current ramp|current step|swing) \d+ of \d+\b")
 _ALIAS_HZ = 15.0
 _HARMONICS = (1, 2, 6, 12)
@@ -178,10 +180,13 @@ def make_plan(
     lag_rad = coulomb_nm / k_i / max(gains.kp_a_per_rad, 1e-9) / drive.gear_reduction
     lag_max_rad = robot.safety.following_error_max_rad
     if load_arm is None and lag_rad > 0.2 * lag_max_rad:
+        enough = coulomb_nm / k_i / drive.gear_reduction / (0.2 * lag_max_rad)
+        kp = max(chosen.kp_a_per_rad, float(f"{1.06 * enough:.2g}"))  # still enough when rounded
+        better = msgspec.structs.replace(chosen, kp_a_per_rad=kp)
         problem = (
             f"--kp {gains.kp_a_per_rad:g} A/rad: with the robot file's friction the joint would lag"
             f" {lag_rad:.3g} rad behind, allowed is a fifth of following_error_max_rad = "
-            f"{lag_max_rad:g}; {advice(chosen)}"
+            f"{lag_max_rad:g}; {advice(better)}"
         )
         raise ConfigError(f"bench of joint {joint.name}", [problem])
     expected_iq_a = min(max(coulomb_nm / k_i, 0.01), 0.5 * joint.limits.current_max_a)
@@ -212,19 +217,27 @@ def make_plan(
     )
 
 
-def clear_of_aliases(motor_rad_s: float, pole_pairs: int, *, rate_hz: float = 1000.0) -> float:
+def clear_of_aliases(
+    motor_rad_s: float,
+    pole_pairs: int,
+    *,
+    highest_rad_s: float = math.inf,
+    rate_hz: float = 1000.0,
+) -> float:
     """The nearest speed at which no harmonic of the ripple is sampled as a constant.
 
     Args:
         motor_rad_s: Wanted, positive.
         pole_pairs: Of the motor.
+        highest_rad_s: What it must not exceed.
         rate_hz: Samples per second.
     """
     step_rad_s = 0.002 * motor_rad_s
     for number in range(200):
         offset = (number + 1) // 2 * (-step_rad_s if number % 2 else step_rad_s)
-        if _is_clear(motor_rad_s + offset, pole_pairs, rate_hz):
-            return motor_rad_s + offset
+        speed_rad_s = motor_rad_s + offset
+        if speed_rad_s <= highest_rad_s and _is_clear(speed_rad_s, pole_pairs, rate_hz):
+            return speed_rad_s
     return motor_rad_s
 
 
@@ -254,6 +267,7 @@ def _sweep(
     if window_rad is not None:
         highest_rad_s = min(highest_rad_s, _speed_within(joint, window_rad))
         slowest_rad_s = max(slowest_rad_s, (window_rad[1] - window_rad[0]) / TURN_MAX_S)
+        slowest_rad_s = min(slowest_rad_s, 0.5 * highest_rad_s)
     low = wishes.speed_min_rad_s or bench.speed_min_rad_s or slowest_rad_s
     high = wishes.speed_max_rad_s or bench.speed_max_rad_s or highest_rad_s
     count = wishes.speeds or bench.speeds
@@ -269,12 +283,13 @@ def _sweep(
         problems.append(f"--speed-min {low:.4g} rad/s: must be less than --speed-max {high:.4g}")
     if problems:
         raise ConfigError(f"bench of joint {joint.name}", problems)
-    pole_pairs = robot.motor_of(joint).pole_pairs
+    pole_pairs, high = robot.motor_of(joint).pole_pairs, min(high, highest_rad_s)
     plateaus = []
     for number in range(count):
         part = (number / (count - 1)) ** 2
-        motor_rad_s = clear_of_aliases((low + (high - low) * part) * gear, pole_pairs)
-        speed_rad_s = min(motor_rad_s / gear, highest_rad_s)
+        wanted_rad_s = min(low + (high - low) * part, high) * gear
+        motor_rad_s = clear_of_aliases(wanted_rad_s, pole_pairs, highest_rad_s=high * gear)
+        speed_rad_s = min(motor_rad_s / gear, high)
         # The ends of the range decide the slope: the fast end is measured longer.
         longer_s = dwell_s * (1.0 + part)
         turn_s = math.tau / (speed_rad_s * gear)
@@ -296,13 +311,15 @@ def _window(joint: Joint) -> tuple[float, float]:
     limits = joint.limits
     middle_rad = 0.5 * (limits.position_min_rad + limits.position_max_rad)
     half_rad = 0.5 * MOUNTED_TURNS * math.tau / joint.drive.gear_reduction
-    if not half_rad < 0.3 * (limits.position_max_rad - limits.position_min_rad):
+    range_rad = limits.position_max_rad - limits.position_min_rad
+    window_rad = middle_rad - half_rad, middle_rad + half_rad
+    if half_rad >= 0.3 * range_rad or _speed_within(joint, window_rad) < _MOUNTED_MIN_RAD_S:
         problem = (
-            f"its range of {limits.position_max_rad - limits.position_min_rad:.3g} rad is too "
-            f"small for {MOUNTED_TURNS} motor turns ({2.0 * half_rad:.3g} rad) and a run-up"
+            f"its range of {range_rad:.3g} rad is too small for {MOUNTED_TURNS} motor turns "
+            f"({2.0 * half_rad:.3g} rad) and a run-up"
         )
         raise ConfigError(f"bench of joint {joint.name}", [problem])
-    return middle_rad - half_rad, middle_rad + half_rad
+    return window_rad
 
 
 def run_up_rad(joint_velocity_rad_s: float) -> float:
@@ -314,4 +331,4 @@ def _speed_within(joint: Joint, window_rad: tuple[float, float]) -> float:
     """The speed at which run-up, window and braking fit into the range."""
     limits = joint.limits
     room_rad = min(window_rad[0] - limits.position_min_rad, limits.position_max_rad - window_rad[1])
-    return max(0.9 * room_rad - 0.05, 0.01) / (_RUN_UP_S + 0.2)
+    return (0.9 * room_rad - 0.05) / (_RUN_UP_S + 0.2)

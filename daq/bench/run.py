@@ -7,7 +7,6 @@ afterwards, from the recording, where the events written here tell what was driv
 
 from __future__ import annotations
 
-import itertools
 import math
 import random
 import signal
@@ -16,6 +15,7 @@ from collections.abc import Generator
 
 import msgspec
 
+from daq.bench.diagnosis import find_encoder_gap, find_obstacle
 from daq.bench.plan import (
     SWING_RAD,
     SWING_RAD_S,
@@ -53,7 +53,7 @@ _MOVED_COUNTS = 12.0
 _STEP_MAX_S, _COAST_MAX_S = 0.5, 1.5
 _STEP_SPEED, _COAST_SPEED = 0.6, 0.08
 """Of the joint's speed limit: a step ends at the one, coasting at the other."""
-_STUCK, _STUCK_S = 0.1, 0.09
+_MOVED_RAD = 0.05
 _LAGGING, _STUCK_LAG = 0.4, 0.3
 """Of the lag that stops the robot: a plateau is given up in time to come to rest before."""
 _MEMORY_S = 0.3
@@ -227,7 +227,8 @@ class BenchRun:
             self._refuse_obstacles()
             if self._is_lagging() or self._now_s - began_s > 3.0 * dwell_s + 1.0:
                 break  # the analysis will see
-        self._friction_a.append(abs(self._plan.gains.kp_a_per_rad * self._recent[-1].lag_rad))
+        # Not from the lag: the reference is cycles ahead of what was measured, which adds Kp·ω·t.
+        self._friction_a.append(abs(sum(look.iq_a for look in self._recent)) / len(self._recent))
 
     def _is_at_speed(self, speed_rad_s: float) -> bool:
         """Whether the reference's ramp is over."""
@@ -254,6 +255,7 @@ class BenchRun:
                 return
 
     def _stop(self) -> Part:
+        self._target_rad_s = 0.0
         self._set_mode("hold")
         while not self._loop.cycle.control.is_at_rest:
             yield
@@ -385,7 +387,7 @@ class BenchRun:
         Raises:
             RefusedError: It has.
         """
-        if obstacle := self._obstacle():
+        if obstacle := self._find_obstacle():
             raise RefusedError("failed", obstacle)
 
     def _explain(self) -> str:
@@ -394,48 +396,23 @@ class BenchRun:
         if self._loop.cycle.machine.is_fault_of_board:
             return reason
         self._look()
-        if cause := self._encoder_gap() or self._obstacle():
+        fastest_rad_s = self._axis.speed_max_rad_s * abs(self._motor_per_joint)
+        if cause := find_encoder_gap(self._recent, fastest_rad_s) or self._find_obstacle():
             return f"{cause} ({reason})"
         is_fast = abs(self._axis.velocity_rad_s) > 0.99 * self._axis.speed_max_rad_s
         if self._target_rad_s and (is_fast or self._is_lagging()):
             return f"{reason} (if it overshoots or oscillates, {self._plan.advice})"
         return reason
 
-    def _obstacle(self) -> str:
-        """Whether the motor stands still against a current that friction does not explain."""
-        looks = [look for look in self._recent if look.t_s > self._now_s - _STUCK_S]
-        if len(looks) < 3 or not self._target_rad_s or not self._is_lagging(_STUCK_LAG):
+    def _find_obstacle(self) -> str:
+        if not self._target_rad_s or not self._is_lagging(_STUCK_LAG):
             return ""  # or only just setting off
-        speed_rad_s = (looks[-1].angle_rad - looks[0].angle_rad) / (looks[-1].t_s - looks[0].t_s)
-        current_a = abs(sum(look.iq_a for look in looks)) / len(looks)
-        limit_a = self._axis.isat_a
-        if abs(speed_rad_s) > _STUCK * abs(self._target_rad_s):
-            return ""
-        if current_a < min(2.0 * self._friction_iq_a, 0.9 * limit_a):
-            return ""
-        position_rad = self._axis.position_rad
-        where = f"joint {self._axis.joint.name} stands still at {position_rad:+.3f} rad although "
-        where += f"its motor gets {current_a:.3g} A"
-        if current_a > 0.9 * limit_a:
-            where += f", all that its limit of {limit_a:.3g} A allows"
-        if self.done or abs(position_rad) > 0.05:
-            return (
-                f"{where}: it has hit something. Is it clamped, is it still mounted, is its way "
-                "free?"
-            )
-        return (
-            f"{where}: it never moved. It is blocked, or friction needs more current than the "
-            "joint's current_max_a"
+        return find_obstacle(
+            self._recent,
+            self._axis.joint.name,
+            target_rad_s=self._target_rad_s,
+            friction_a=self._friction_iq_a,
+            limit_a=self._axis.isat_a,
+            joint_position_rad=self._axis.position_rad,
+            has_moved=bool(self.done) or abs(self._axis.position_rad) > _MOVED_RAD,
         )
-
-    def _encoder_gap(self) -> str:
-        """Whether the position has jumped by more than the motor can have turned."""
-        fastest_rad_s = 1.5 * self._axis.speed_max_rad_s * abs(self._motor_per_joint)
-        for before, after in itertools.pairwise(self._recent):
-            jump_rad, time_s = after.angle_rad - before.angle_rad, after.t_s - before.t_s
-            if abs(jump_rad) > fastest_rad_s * (time_s + 0.004):
-                return (
-                    f"the encoder has a gap: the motor's position jumps by {jump_rad:+.3g} rad "
-                    f"within {1e3 * time_s:.0f} ms; check the encoder and its cable"
-                )
-        return ""

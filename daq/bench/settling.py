@@ -12,9 +12,11 @@ from collections import deque
 from dataclasses import dataclass
 
 WINDOW_S = 0.25
+"""How long a window lasts, unless looks are so rare that it would hold hardly any."""
 TOLERANCE, TOLERANCE_A = 0.01, 1e-3
 """How much the current may change from one window to the next: of its own size, and at least."""
 _LOOKS_MIN = 4
+_LOOKS_KEPT = 2 * _LOOKS_MIN + 1
 _SATURATED, _LATEST_S = 0.93, 0.1
 
 
@@ -70,16 +72,16 @@ class SettlingDetector:
             self._ramp_end_s = look.t_s
         self._is_ramping = is_ramping
         self._looks.append(look)
-        while look.t_s - self._looks[0].t_s > 2.0 * WINDOW_S:
+        while look.t_s - self._looks[0].t_s > 2.0 * WINDOW_S and len(self._looks) > _LOOKS_KEPT:
             self._looks.popleft()
         before, after = self._halves()
         began_s = max(self._looks[0].t_s, self._ramp_end_s)
-        is_short = look.t_s - began_s < 1.9 * WINDOW_S or len(before) < _LOOKS_MIN
+        is_short = look.t_s - began_s < 1.9 * self._window_s or len(before) < _LOOKS_MIN
         if is_ramping or is_short or self._is_saturated():
             return False
         drift_rad = _mean_lag(after) - _mean_lag(before)
         if self._speed_tolerance is not None:
-            error_rad_s = drift_rad / WINDOW_S
+            error_rad_s = drift_rad / self._window_s
             return abs(error_rad_s) <= self._speed_tolerance * abs(self._target_rad_s)
         level_a = self._kp * abs(_mean_lag(after))
         return self._kp * abs(drift_rad) <= max(TOLERANCE * level_a, TOLERANCE_A)
@@ -102,22 +104,27 @@ class SettlingDetector:
                 f"it turns at {speed_rad_s:.4g} of {target:.4g} rad/s and falls behind; the PI is "
                 f"badly tuned, {self._advice}"
             )
-        swing_rad = max(look.lag_rad for look in after) - min(look.lag_rad for look in after)
-        level_rad = abs(_mean_lag(after))
-        if swing_rad > max(0.2 * level_rad, 0.05):
+        lags_rad = [look.lag_rad for look in self._looks]
+        swing_rad, level_rad = max(lags_rad) - min(lags_rad), abs(_mean_lag(after))
+        is_one_way = swing_rad < 1.5 * abs(lags_rad[-1] - lags_rad[0])
+        if swing_rad > max(0.2 * level_rad, 0.05) and not is_one_way:
             return (
                 f"it oscillates: the lag swings by {swing_rad:.3g} rad around {level_rad:.3g} rad "
                 f"at the motor; the PI is badly tuned, {self._advice}"
             )
         drift_a = self._kp * (_mean_lag(after) - _mean_lag(before)) if before and after else 0.0
         return (
-            f"the current still changes by {1e3 * drift_a:.2g} mA in {WINDOW_S:g} s (at "
+            f"the current still changes by {1e3 * drift_a:.2g} mA in {self._window_s:.2g} s (at "
             f"{speed_rad_s:.4g} of {target:.4g} rad/s): wait longer (--settle-max), or "
             f"{self._advice}"
         )
 
+    @property
+    def _window_s(self) -> float:
+        return max(WINDOW_S, 0.5 * (self._looks[-1].t_s - self._looks[0].t_s))
+
     def _halves(self) -> tuple[list[Look], list[Look]]:
-        middle_s = self._looks[-1].t_s - WINDOW_S
+        middle_s = self._looks[-1].t_s - self._window_s
         before = [look for look in self._looks if look.t_s < middle_s]
         return before, [look for look in self._looks if look.t_s >= middle_s]
 

@@ -18,8 +18,6 @@ from daq.motion.planning import plan_move, plan_playback, plan_speed, stop_move
 from daq.motion.playback import Playback
 from daq.states import Mode
 
-CATCH_UP_MAX = 20
-"""Periods; boards stop by themselves after about as long without a command."""
 _TRAJECTORY_OVER = 3
 """In the sequence of `plan_playback`: approach, trajectory, stop, standstill."""
 
@@ -31,6 +29,8 @@ class Control:
         axes: In the robot's joint order.
         events: What happened.
         period_s: Time between two cycles.
+        catch_up_max: Periods after which a pause only delays: boards stop by themselves after as
+            long without a command.
 
     Attributes:
         tracks: One per joint.
@@ -40,8 +40,11 @@ class Control:
         trajectories: How many were played to their end.
     """
 
-    def __init__(self, axes: Sequence[Axis], events: Events, *, period_s: float) -> None:
+    def __init__(
+        self, axes: Sequence[Axis], events: Events, *, period_s: float, catch_up_max: int = 20
+    ) -> None:
         self._events = events
+        self._catch_up_max = catch_up_max
         self.tracks = [Track(axis, period_s=period_s) for axis in axes]
         self.homing: HomingRun | None = None
         self.is_changed = True
@@ -178,7 +181,7 @@ class Control:
         Args:
             periods: How many.
         """
-        periods = min(periods, CATCH_UP_MAX)
+        periods = min(periods, self._catch_up_max)
         self._k += periods
         for track in self._busy:
             track.skip(periods)

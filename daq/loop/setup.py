@@ -144,7 +144,12 @@ def make_loop(
         units,
         make_guards(robot, units, machine, events),
         machine=machine,
-        control=Control(axes, events, period_s=period_s),
+        control=Control(
+            axes,
+            events,
+            period_s=period_s,
+            catch_up_max=max(port.command_timeout_ms for port in robot.boards),
+        ),
         output=Output(session, events, sinks, utc_ns=utc_ns, listener=listener),
         events=events,
         budget=DeadlineBudget(robot.safety.skipped_max_per_s, machine, events, period_ns=PERIOD_NS),

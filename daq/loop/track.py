@@ -135,6 +135,10 @@ class Track:
         """Let the motion go on as if these periods had been commanded: it keeps to its time."""
         if self._motion is not None:
             self._k += periods
+        elif self._blending and self.mode not in _FOLLOWING:
+            position_rad, velocity_rad_s, torque_nm = self.reference
+            travelled_rad = velocity_rad_s * self._period_s * periods
+            self.reference = position_rad + travelled_rad, velocity_rad_s, torque_nm
 
     def lead(self, position_rad: float, velocity_rad_s: float, torque_nm: float) -> None:
         """Write a reference."""

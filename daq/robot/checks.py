@@ -78,6 +78,7 @@ def check_robot(robot: Robot) -> list[Problem]:
             _check_current(joint, path, robot),
             _check_direction(joint, path),
             _check_positions(joint, path),
+            _check_bench(joint, path),
             _check_parts(joint, path, len(joints)),
             _check_inertia(joint, path),
         ]
@@ -149,6 +150,18 @@ def _check_positions(joint: Joint, path: str) -> Iterator[Problem]:
         yield Problem(
             f"{path}.limits.position_min_rad", show(low), f"less than position_max_rad = {high}"
         )
+
+
+def _check_bench(joint: Joint, path: str) -> Iterator[Problem]:
+    low, high = joint.bench.speed_min_rad_s, joint.bench.speed_max_rad_s
+    limit = joint.limits.velocity_max_rad_s
+    if high is not None and high > limit:
+        expected = f"at most velocity_max_rad_s = {limit}"
+        yield Problem(f"{path}.bench.speed_max_rad_s", show(high), expected)
+    highest = limit if high is None else high
+    if low is not None and not low < highest:
+        expected = f"less than the highest speed, {highest}"
+        yield Problem(f"{path}.bench.speed_min_rad_s", show(low), expected)
 
 
 def _check_parts(joint: Joint, path: str, joint_count: int) -> Iterator[Problem]:

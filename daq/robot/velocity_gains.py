@@ -6,7 +6,7 @@ from daq.robot.description import Gains, Joint, Motor
 
 LOOP_RAD_S, INTEGRAL_RAD_S = 100.0, 10.0
 """Bandwidth of the velocity loop, and of its integral part."""
-HELD_INTEGRAL_RAD_S = 3.0
+HELD_INTEGRAL_RAD_S = 4.0
 """The latter where the board holds its reference between frames: there Kp biases iq by Kp·ω·c."""
 
 

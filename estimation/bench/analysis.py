@@ -8,38 +8,35 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable
 from typing import NamedTuple, TypedDict
 
 import numpy as np
 
 from daq.recording import Recording, open_recording
+from estimation.bench.curves import make_picture, traces_of
 from estimation.bench.extras import find_breakaway, find_inertia
 from estimation.bench.load_arm import find_torque_constant
 from estimation.bench.models import (
     ModelFit,
     Points,
     fit_models,
-    interval_of,
-    predict,
     select,
 )
 from estimation.bench.picture import BenchPicture
-from estimation.bench.plateaus import find_encoder_gap, find_plateaus, reject_slipping
-from estimation.bench.record import Array, JointRecord, read_record
+from estimation.bench.plateaus import find_plateaus
+from estimation.bench.record import JointRecord, read_record
+from estimation.bench.rejection import find_encoder_gap, reject_slipping
 from estimation.bench.result import BenchResult, FrictionModel, Plateau, Quantity
 from estimation.errors import DatasetError
 
 SEED = 20260
 """Of the bootstrap: the same recording always gives the same result."""
-_TRACE_POINTS = 3000
-_CURVE_POINTS = 200
-_ANGLE_BINS = 360
-_SLOW_SHARE = 0.15
-"""Of the highest speed: plateaus below it show cogging."""
 _DRIFT_T = 3.0
 _REJECTED_MANY = 0.3
 _END_S = 1.0
+_NUMBER = re.compile(r"[-+]?\d[\d.e+-]*")
 
 
 class BenchAnalysis(NamedTuple):
@@ -70,8 +67,13 @@ def analyse_bench(
     with open_recording(path) as recording:
         record = read_record(recording)
         facts = _facts(recording, record, made_by)
+    if not len(record.t_s):
+        raise DatasetError(f"{path}: has no samples{_early_end(record)}; repeat the test")
     if record.header.load_arm is not None:
-        return _analyse_load_arm(record, facts)
+        try:
+            return _analyse_load_arm(record, facts)
+        except DatasetError as error:
+            raise DatasetError(f"{path}: {error}{_early_end(record)}") from error
     plateaus = find_plateaus(record, is_reference_held=holds_reference(record.profile))
     if record.header.kind == "free":
         plateaus = reject_slipping(plateaus)
@@ -120,7 +122,7 @@ def analyse_bench(
         energy_j=_total([p.energy_j for p in plateaus]),
         warnings=_warnings(plateaus, chosen, record, drift_percent if is_drifting else 0.0),
     )
-    return BenchAnalysis(result, _picture(record, plateaus, fits, chosen, points))
+    return BenchAnalysis(result, make_picture(record, plateaus, fits, chosen))
 
 
 def explain_end(path: str | os.PathLike[str]) -> str:
@@ -155,15 +157,6 @@ class _Facts(TypedDict):
     gear_reduction: float
     duration_s: float
     rate_hz: float
-
-
-class _Traces(TypedDict):
-    """The fields of a picture that show the whole run."""
-
-    t_s: Array
-    joint_velocity_rad_s: Array
-    reference_velocity_rad_s: Array
-    iq_a: Array
 
 
 def _facts(recording: Recording, record: JointRecord, made_by: str) -> _Facts:
@@ -291,107 +284,29 @@ def _warnings(
         warnings.append(f"{record.missing} samples are missing from the recording")
     if record.problem:
         warnings.append(f"the test ended early: {record.problem}")
+    elif len(plateaus) < record.header.plateaus:
+        warnings.append(
+            f"the recording ends after {len(plateaus)} of {record.header.plateaus} plateaus"
+        )
     return tuple(warnings)
 
 
 def _why(rejected: list[Plateau]) -> str:
     """The commonest reason, as its first example puts it."""
-    causes = [plateau.reason.partition(":")[0] for plateau in rejected]
-    commonest = max(set(causes), key=causes.count)
-    example = next(p for p in rejected if p.reason.partition(":")[0] == commonest)
+    causes = [_NUMBER.sub("", plateau.reason.partition(":")[0]) for plateau in rejected]
+    commonest = max(dict.fromkeys(causes), key=causes.count)  # of equals the first
+    example = rejected[causes.index(commonest)]
     return f"{causes.count(commonest)} × {example.reason} (plateau {example.number})"
 
 
 def _rejections(plateaus: list[Plateau], record: JointRecord) -> str:
     rejected = [plateau for plateau in plateaus if not plateau.is_used]
     text = f". {_why(rejected)}" if rejected else ""
-    return text + (f". The test ended early: {record.problem}" if record.problem else "")
+    return text + _early_end(record)
 
 
-# --- the picture ----------------------------------------------------------------------------------
-
-
-def _picture(
-    record: JointRecord,
-    plateaus: list[Plateau],
-    fits: list[ModelFit],
-    chosen: ModelFit,
-    points: Points,
-) -> BenchPicture:
-    fastest = float(np.max(np.abs(points.velocity_rad_s)))
-    # Closer together where the models differ.
-    half = fastest * np.linspace(0.0, 1.0, _CURVE_POINTS + 1)[1:] ** 2
-    speed = np.concatenate([-half[::-1], [0.0], half])
-    offset_nm = chosen.parameters.get("offset_motor_nm", 0.0)
-    fit_nm = predict(chosen.name, chosen.parameters, record.drive, speed) + offset_nm
-    draws = np.array(
-        [
-            predict(
-                chosen.name, dict(zip(chosen.replicates, values, strict=True)), record.drive, speed
-            )
-            for values in zip(*chosen.replicates.values(), strict=True)
-        ][:400]
-    )
-    bands = np.array(
-        [
-            interval_of(value, column, chosen.degrees)
-            for value, column in zip(fit_nm, draws.T, strict=True)
-        ]
-    )
-    middle = speed == 0.0
-    fit_nm[middle] = math.nan
-    bands[middle] = math.nan
-    forward, backward = (_by_angle(record, plateaus, chosen, sign) for sign in (1.0, -1.0))
-    return BenchPicture(
-        **_traces(record),
-        band_motor_velocity_rad_s=speed,
-        fit_nm=fit_nm,
-        band_low_nm=bands[:, 0],
-        band_high_nm=bands[:, 1],
-        angle_rad=(np.arange(_ANGLE_BINS) + 0.5) * math.tau / _ANGLE_BINS,
-        forward_residual_nm=forward,
-        backward_residual_nm=backward,
-        model_curves={
-            fit.name: np.where(
-                middle, math.nan, predict(fit.name, fit.parameters, record.drive, speed)
-            )
-            for fit in fits
-            if fit is not chosen
-        },
-    )
-
-
-def _traces(record: JointRecord) -> _Traces:
-    step = max(1, -(-len(record.t_s) // _TRACE_POINTS))
-    return {
-        "t_s": record.t_s[::step],
-        "joint_velocity_rad_s": record.velocity_rad_s[::step] / record.drive.reduction,
-        "reference_velocity_rad_s": record.reference_rad_s[::step] / record.drive.reduction,
-        "iq_a": record.iq_a[::step],
-    }
-
-
-def _by_angle(record: JointRecord, plateaus: list[Plateau], chosen: ModelFit, sign: float) -> Array:
-    """Residual torque against the motor's angle, over the slow plateaus of one direction."""
-    slow = _SLOW_SHARE * max(abs(plateau.joint_velocity_rad_s) for plateau in plateaus)
-    sums, counts = np.zeros((2, _ANGLE_BINS))
-    for plateau in plateaus:
-        speed = plateau.joint_velocity_rad_s
-        if not plateau.is_used or plateau.window_s is None or not 0.0 < sign * speed <= slow:
-            continue
-        first, last = np.searchsorted(record.t_s, plateau.window_s)
-        rows = slice(int(first), int(last))
-        torque = record.drive.k_i_nm_per_a * record.iq_a[rows]
-        motor_rad_s = np.array([plateau.motor_velocity_rad_s or 0.0])
-        expected = predict(chosen.name, chosen.parameters, record.drive, motor_rad_s)[0]
-        angle = record.angle_rad[rows]
-        known = np.isfinite(torque) & np.isfinite(angle)
-        places = (angle[known] % math.tau * _ANGLE_BINS / math.tau).astype(int) % _ANGLE_BINS
-        np.add.at(sums, places, torque[known] - expected)
-        np.add.at(counts, places, 1.0)
-    with np.errstate(invalid="ignore"):
-        residual: Array = np.where(counts > 0, sums / np.maximum(counts, 1.0), math.nan)
-    return residual
+def _early_end(record: JointRecord) -> str:
+    return f". The test ended early: {record.problem}" if record.problem else ""
 
 
 # --- a load arm -----------------------------------------------------------------------------------
@@ -425,7 +340,7 @@ def _analyse_load_arm(record: JointRecord, facts: _Facts) -> BenchAnalysis:
         warnings=(f"the test ended early: {record.problem}",) if record.problem else (),
     )
     picture = BenchPicture(
-        **_traces(record),
+        **traces_of(record),
         load_current_a=found.current_a,
         load_torque_motor_nm=found.torque_nm,
         load_fit_nm=found.fit_nm,

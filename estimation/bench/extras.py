@@ -20,6 +20,8 @@ from estimation.least_squares import bootstrap_blocks, fit_linear, student_inter
 
 MOVED_COUNTS = 1.5
 _BEFORE_S, _ONSET_S = 0.2, 0.028
+_BLUR = 0.15
+"""Of cogging's amplitude: by how much breakaway read high on the mock, at most."""
 _SLEW_S = 0.12
 """Currents slew to a new value over 0.1 s."""
 _PHASE_MIN_ROWS = 40
@@ -52,7 +54,9 @@ def find_breakaway(record: JointRecord, inertia_kg_m2: float) -> Quantity | None
     except DatasetError:
         return None
     value, sigma = float(fit.parameters[0]), float(fit.sigma[0])
-    half = float(stdtrit(len(found) - 3, 0.975)) * sigma
+    # Where cogging changes along the first few counts, onset and angle belong together only about.
+    blur_nm = _BLUR * float(np.hypot(*fit.parameters[1:])) / record.drive.load_to_motor
+    half = float(stdtrit(len(found) - 3, 0.975)) * sigma + blur_nm
     truth = record.header.truth
     return Quantity(
         value=value,
@@ -121,7 +125,10 @@ def find_inertia(
 
 
 def _phases(record: JointRecord, span: Span) -> list[tuple[float, float, float, float]]:
-    """Acceleration, mean current, mean speed and step number of driving and of coasting."""
+    """Acceleration, mean current, mean speed and step number of driving and of coasting.
+
+    Nothing where either is missing: only both together tell inertia from friction.
+    """
     rows = np.arange(span.begin, span.end + 1)
     rows = rows[np.isfinite(record.velocity_rad_s[rows]) & np.isfinite(record.iq_a[rows])]
     if len(rows) < 2 * _PHASE_MIN_ROWS:
@@ -142,4 +149,4 @@ def _phases(record: JointRecord, span: Span) -> list[tuple[float, float, float, 
             rate, _ = np.polyfit(record.t_s[part] - record.t_s[part[0]], velocity, 1)
             iq_a = float(np.mean(record.iq_a[part]))
             phases.append((float(rate), iq_a, float(np.mean(velocity)), float(span.begin)))
-    return phases
+    return phases if len(phases) == 2 else []

@@ -24,6 +24,8 @@ _BINS = 60
 _MOVING_SHARE = 0.3
 _SAMPLES_MIN = 10
 _BINS_MIN = 20
+_LOAD_SHARE = 0.2
+"""Of friction's current, below which a load tells nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +62,21 @@ def find_torque_constant(record: JointRecord) -> LoadArmResult:
     amplitude_nm = arm.mass_kg * gravity_m_s2 * arm.length_m * record.drive.load_to_motor
     # The first swing begins at rest in the middle; each of the others crosses the whole way.
     curves = [_curve(record, span.begin, span.end) for span in record.swings[1:]]
-    pairs = [(one + other) / 2.0 for one, other in itertools.pairwise(curves)][::2]
-    if len(pairs) < 2:
+    ways = list(itertools.pairwise(curves))[::2]
+    if len(ways) < 2:
         raise DatasetError(
             f"{len(record.swings)} swings of the load arm were recorded, at least 5 are due"
         )
+    pairs = [(one + other) / 2.0 for one, other in ways]
     angles = _bin_angles(record)
     fits = [_fit(pair, angles, amplitude_nm, record.drive.k_i_nm_per_a) for pair in pairs]
     highest_a = float(min(np.nanmax(np.abs(pair)) for pair in pairs))
+    friction_a = float(np.nanmedian([abs(one - other) / 2.0 for one, other in ways]))
+    if highest_a < _LOAD_SHARE * friction_a:
+        raise DatasetError(
+            f"the weight takes {highest_a:.3g} A at most where friction takes {friction_a:.3g} A: "
+            "use a heavier one, or a longer arm"
+        )
     constants = np.array([fit[0] for fit in fits])
     drops = np.array([_drop(fit, highest_a) for fit in fits])
     shape = np.mean(np.array(fits), axis=0)
@@ -96,16 +105,22 @@ def _quantity(values: Array, truth: float | None) -> Quantity:
 
 
 def _bin_edges(record: JointRecord) -> Array:
-    joint_rad = record.angle_rad / record.drive.reduction
-    first, last = record.swings[0].begin, record.swings[-1].end
-    low, high = np.nanmin(joint_rad[first:last]), np.nanmax(joint_rad[first:last])
-    return np.linspace(low, high, _BINS + 1)
+    joint_rad = _joint_angles(record)
+    return np.linspace(np.min(joint_rad), np.max(joint_rad), _BINS + 1)
+
+
+def _joint_angles(record: JointRecord) -> Array:
+    """All that are known, from the first swing on."""
+    angle_rad = record.angle_rad[record.swings[0].begin : record.swings[-1].end]
+    known_rad: Array = angle_rad[np.isfinite(angle_rad)]
+    if not len(known_rad):
+        raise DatasetError("no angle of the load arm is valid; check the board's cable")
+    return known_rad / record.drive.reduction
 
 
 def _bin_angles(record: JointRecord) -> Array:
     edges = _bin_edges(record)
-    start_rad = record.angle_rad[record.swings[0].begin] / record.drive.reduction
-    middle: Array = 0.5 * (edges[1:] + edges[:-1]) - start_rad
+    middle: Array = 0.5 * (edges[1:] + edges[:-1]) - _joint_angles(record)[0]
     return middle
 
 
@@ -115,7 +130,8 @@ def _curve(record: JointRecord, begin: int, end: int) -> Array:
     joint_rad = record.angle_rad[rows] / record.drive.reduction
     speed = np.abs(record.velocity_rad_s[rows])
     iq_a = record.iq_a[rows]
-    moving = np.isfinite(iq_a) & (speed > _MOVING_SHARE * np.nanmax(speed))
+    fastest = np.max(speed, where=np.isfinite(speed), initial=0.0)
+    moving = np.isfinite(iq_a) & (speed > _MOVING_SHARE * fastest)
     places = np.digitize(joint_rad[moving], _bin_edges(record)) - 1
     curve = np.full(_BINS, math.nan)
     for place in range(_BINS):
@@ -131,6 +147,7 @@ def _fit(current_a: Array, angles: Array, amplitude_nm: float, k_i: float) -> Ar
     if np.sum(known) < _BINS_MIN:
         raise DatasetError(
             f"the load arm crossed only {int(np.sum(known))} of {_BINS} angles in both directions"
+            f", at least {_BINS_MIN} are due; repeat the test"
         )
     current, angle = current_a[known], angles[known]
     scale = max(float(np.max(np.abs(current))), 1e-6)

@@ -33,6 +33,7 @@ GAIN_MIN = 0.35
 REPLICATES = 1000
 _STRIBECK_GRID = 60
 _STRIBECK_SPEEDS_MIN = 5
+_SAME_SPEED = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,22 +102,29 @@ def fit_models(points: Points, generator: np.random.Generator) -> list[ModelFit]
     Raises:
         DatasetError: There are too few plateaus, or all turn the same way.
     """
-    speeds = np.unique(np.round(np.abs(points.velocity_rad_s), 3))
+    speeds = _count_speeds(points.velocity_rad_s)
     directions = np.unique(np.sign(points.velocity_rad_s))
     needed = 5
-    if len(points.velocity_rad_s) < needed or len(speeds) < 2 or len(directions) < 2:
+    if len(points.velocity_rad_s) < needed or speeds < 2 or len(directions) < 2:
         raise DatasetError(
-            f"{len(points.velocity_rad_s)} usable plateaus at {len(speeds)} speeds in "
+            f"{len(points.velocity_rad_s)} usable plateaus at {speeds} speeds in "
             f"{len(directions)} directions, at least {needed} at 2 speeds in both directions are "
             "due"
         )
     fits = [_fit_simple(points, generator)]
-    per_direction = min(np.sum(points.velocity_rad_s > 0), np.sum(points.velocity_rad_s < 0))
-    if per_direction >= 4 and not points.is_mounted:
+    ways = [points.velocity_rad_s[points.velocity_rad_s * sign > 0.0] for sign in (1.0, -1.0)]
+    tells_ways_apart = all(len(way) >= 4 and _count_speeds(way) >= 2 for way in ways)
+    if tells_ways_apart and not points.is_mounted:
         fits.append(_fit_asymmetric(points, generator))
-    if len(speeds) >= _STRIBECK_SPEEDS_MIN and len(points.velocity_rad_s) >= 10:
+    if speeds >= _STRIBECK_SPEEDS_MIN and len(points.velocity_rad_s) >= 10:
         fits.append(_fit_stribeck(points, generator))
     return fits
+
+
+def _count_speeds(velocity_rad_s: Array) -> int:
+    """Speeds that differ by more than plateaus of the same speed do."""
+    speeds = np.sort(np.abs(velocity_rad_s))
+    return int(np.sum(np.diff(speeds) > _SAME_SPEED * speeds[1:])) + 1 if len(speeds) else 0
 
 
 def select(fits: list[ModelFit]) -> ModelFit:

@@ -78,9 +78,8 @@ def test_a_current_limit_below_friction(tmp_path: Path) -> None:
     assert "all that its limit of 0.125 A allows" in outcome.err
 
 
-@pytest.mark.parametrize("gains", [("0.44", "0.002"), ("5", "0.6")])
-def test_gains_that_are_wrong_get_a_suggestion(tmp_path: Path, gains: tuple[str, str]) -> None:
-    outcome = friction(tmp_path, *QUICK, "--kp", gains[0], "--kd", gains[1])
+def test_gains_that_are_wrong_get_a_suggestion(tmp_path: Path) -> None:
+    outcome = friction(tmp_path, *QUICK, "--kp", "0.44", "--kd", "0.002")
     assert outcome.exit_code == 1
     assert "try --kp 0.44 --kd 0.044" in outcome.err
 

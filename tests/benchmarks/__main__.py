@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from tests.benchmarks import (
     checksum,
     exchange,
+    friction_bench,
     loop_work,
     recorder_speed,
     recording_size,
@@ -25,6 +26,7 @@ BENCHMARKS: dict[str, Callable[[], Iterable[Row]]] = {
     "exchange": exchange.run,
     "checksum": checksum.run,
     "virtual_time": virtual_time.run,
+    "friction_bench": friction_bench.run,
     "spi_transfer": spi_transfer.run,
     "wakeup": wakeup.run,
     "loop_work": loop_work.run,

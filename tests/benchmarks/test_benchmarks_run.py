@@ -13,6 +13,7 @@ from tests.benchmarks import __main__ as program
 from tests.benchmarks import (
     checksum,
     exchange,
+    friction_bench,
     loop_work,
     recorder_speed,
     recording_size,
@@ -25,6 +26,10 @@ TINY = {
     "exchange": partial(exchange.run, repeats=1, calls=1),
     "checksum": partial(checksum.run, repeats=1, calls=1),
     "virtual_time": partial(virtual_time.run, slices=1, cycles=20, calibration_s=0.2),
+    "friction_bench": partial(
+        friction_bench.run,
+        words=("--speeds", "3", "--speed-min", "1", "--dwell", "0.1", "--repetitions", "1"),
+    ),
 }
 TINY_SPI = partial(spi_transfer.run, back_to_back=5, rhythm=3)
 # With real processes, over emulated devices.

@@ -73,6 +73,14 @@ def put(path: str, value: object) -> Edit:
         (put("joints.0.drive.direction", 0), "joints[0].drive.direction: 0, expected 1 or -1"),
         (put("joints.0.drive.direction", -2), "joints[0].drive.direction: -2, expected 1 or -1"),
         (
+            put("joints.2.bench", {"speed_max_rad_s": 6.0}),
+            "joints[2].bench.speed_max_rad_s: 6.0, expected at most velocity_max_rad_s = 5.0",
+        ),
+        (
+            put("joints.2.bench", {"speed_min_rad_s": 2.0, "speed_max_rad_s": 1.0}),
+            "joints[2].bench.speed_min_rad_s: 2.0, expected less than the highest speed, 1.0",
+        ),
+        (
             put("joints.0.limits.position_min_rad", 7.0),
             "joints[0].limits.position_min_rad: 7.0, expected less than position_max_rad = "
             "6.283185307179586",

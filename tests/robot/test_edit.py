@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daq.errors import ConfigError
@@ -21,7 +21,7 @@ from daq.robot import (
     robot_text,
     shipped_robots,
 )
-from daq.robot.edit import OUTPUT_SHAFT_KG_M2, bench_text, with_friction
+from daq.robot.edit import OUTPUT_SHAFT_KG_M2, bench_text, with_friction, with_velocity_gains
 
 ARM_TEXT = robot_text("laas4")
 ARM = load_robot("laas4")
@@ -411,3 +411,124 @@ def test_a_joint_of_dotted_keys() -> None:
     assert parse_robot(alone, "new") == parse_robot(usual, "usual")
     assert "link." not in alone
     assert parse_robot(changed, "new") == expected(ARM, {"joint1": ALL_FOUR})
+
+
+# --- gains of velocity control --------------------------------------------------------------------
+
+VELOCITY = re.compile(r"velocity = \{ (kp\S+ = \S+), (kd\S+ = \S+) \}\n")
+CONTROL = re.compile(r"\[joints\.control\]\n(position = .*\n)(velocity = .*\n)")
+CONTROL_FORMS = {
+    "inline": r"[joints.control] # c1\n\1velocity = { \2, \3 } # c2\n",
+    "dotted": r"[joints.control]\nvelocity.\2 # c1\n# c2\n\1velocity . \3 # c3\n",
+    "table": r"[joints.control]\n\1\n# c1\n[joints.control.velocity] # c2\n  \2\n\3 # c3\n",
+    "left out": r"[joints.control] # c1\n\1# c2\n",
+    "nothing": "# c1\n",
+}
+gains_values = st.builds(
+    Gains, kp_a_per_rad=amounts, kd_a_s_per_rad=amounts, ki_a_per_rad_s=st.just(0.0) | amounts
+)
+
+
+def controlled_text(*forms: str) -> str:
+    """The arm's file, with the gains of each joint written in one of the forms."""
+    marks = iter(range(1000))
+    templates = iter(forms)
+
+    def written(found: re.Match[str]) -> str:
+        values = VELOCITY.fullmatch(found[2])
+        assert values is not None
+        template = CONTROL_FORMS[next(templates)].replace("\\n", "\n")
+        parts = {"1": found[1], "2": values[1], "3": values[2]}
+        text = re.sub(r"\\(\d)", lambda place: parts[place[1]], template)
+        return re.sub(r"# c\d", lambda _: f"# mark {next(marks)}", text)
+
+    text, count = CONTROL.subn(written, ARM_TEXT)
+    assert count == len(forms) == 4
+    return text
+
+
+def with_gains(robot: Robot, joint: str, gains: Gains) -> Robot:
+    joints = [
+        msgspec.structs.replace(
+            other, control=msgspec.structs.replace(other.control, velocity=gains)
+        )
+        if other.name == joint
+        else other
+        for other in robot.joints
+    ]
+    return msgspec.structs.replace(robot, joints=tuple(joints))
+
+
+def without_gains(text: str) -> list[str]:
+    """Every other line that says something."""
+    lines = [line for line in text.splitlines() if not re.search(r"velocity\b[^_]|k[pdi]_a", line)]
+    return [line for line in lines if line.strip()]
+
+
+def test_velocity_gains_change_one_line() -> None:
+    old = ARM_TEXT.splitlines(True)
+    new = with_velocity_gains(ARM_TEXT, "joint2", GAINS).splitlines(True)
+
+    changed = [pair for pair in zip(old, new, strict=True) if pair[0] != pair[1]]
+
+    assert changed == [
+        (
+            "velocity = { kp_a_per_rad = 5.0, kd_a_s_per_rad = 0.2 }\n",
+            "velocity = { kp_a_per_rad = 1.5, kd_a_s_per_rad = 0.25, ki_a_per_rad_s = 0.5 }\n",
+        )
+    ]
+
+
+@pytest.mark.parametrize(("robot", "joint"), JOINTS)
+def test_velocity_gains_that_are_the_same_change_nothing(robot: str, joint: str) -> None:
+    text = robot_text(robot)
+    same = next(known.control.velocity for known in load_robot(robot).joints if known.name == joint)
+    assert with_velocity_gains(text, joint, same) == text
+
+
+@settings(max_examples=25)
+@given(
+    forms=st.lists(st.sampled_from(list(CONTROL_FORMS)), min_size=4, max_size=4),
+    joint=st.sampled_from([joint.name for joint in ARM.joints]),
+    gains=gains_values,
+    newline=st.sampled_from(["\n", "\r\n"]),
+)
+def test_velocity_gains_survive_and_all_else_stays(
+    forms: list[str], joint: str, gains: Gains, newline: str
+) -> None:
+    text = controlled_text(*forms).replace("\n", newline)
+
+    new = with_velocity_gains(text, joint, gains)
+
+    assert parse_robot(new, "new") == with_gains(parse_robot(text, "old"), joint, gains)
+    assert new.count("\n") == new.count(newline)
+    assert without_gains(new) == without_gains(text)
+    assert comments(new) == comments(text)
+    assert with_velocity_gains(new, joint, gains) == new
+
+
+@pytest.mark.parametrize("joint", [joint.name for joint in ARM.joints])
+def test_velocity_gains_in_files_written_in_other_ways(joint: str) -> None:
+    for text in (inline_text("laas4"), apart_text()):
+        new = with_velocity_gains(text, joint, GAINS)
+        assert parse_robot(new, "new") == with_gains(parse_robot(text, "old"), joint, GAINS)
+        assert comments(new) == comments(text)
+
+
+def test_velocity_gains_of_a_bench_file() -> None:
+    """What a test of a mounted joint does to its file, done to another one."""
+    text = bench_text(ARM_TEXT, "joint3", gains=GAINS)
+    soft = Gains(kp_a_per_rad=0.44, kd_a_s_per_rad=0.044)
+    (joint,) = parse_robot(with_velocity_gains(text, "joint3", soft), "new").joints
+    assert joint.control == Control(position=GAINS, velocity=soft)
+
+
+def test_velocity_gains_that_are_refused() -> None:
+    problem = problem_of(lambda: with_velocity_gains(ARM_TEXT, "join3", GAINS))
+    assert problem.startswith('"join3" is no joint of laas4, expected one of joint1')
+    with pytest.raises(ConfigError, match=r"^mine\.toml: \d+ problem"):
+        with_velocity_gains("schema = 2", "joint1", GAINS, source="mine.toml")
+    for value in (-1.0, float("nan"), float("inf")):
+        wrong = Gains(kp_a_per_rad=value, kd_a_s_per_rad=0.0)
+        with pytest.raises(ConfigError, match=r"joints\[0\]\.control\.velocity\.kp_a_per_rad"):
+            with_velocity_gains(ARM_TEXT, "joint1", wrong)

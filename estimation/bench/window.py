@@ -1,0 +1,177 @@
+"""The samples of one plateau that are averaged, and their averages.
+
+The current is averaged over the turned angle, not over time: ∮ K_i·iq dθ is the work of whole
+motor turns, to which cogging contributes nothing however much the speed gives way to it, and the
+encoder's error, periodic in a turn, nothing either. The angle is smoothed over a few counts first:
+each count kicks the board's velocity, and so its current, just when the angle steps.
+
+A board that holds its position reference between frames lets the current fall by Kp·ω·T while the
+motor turns on; sampled at the end of each frame it reads Kp·ω·c too little, c = T/2 − τ, with τ the
+lag of the board's current filter (PROTOCOL.md).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import scipy.signal
+
+from estimation.bench.record import Array, JointRecord, Span
+
+CURRENT_FILTER_S = 1.0 / (2.0 * math.pi * 1000.0)
+"""Lag of the boards' 1 kHz low-pass on iq."""
+BLOCKS = 8
+"""Parts of a plateau, at least, whose scatter is looked at."""
+_SMOOTHED_COUNTS, _CUBIC = 16.0, 3
+
+
+class Window:
+    """What is averaged of one plateau.
+
+    Args:
+        record: The test.
+        span: The plateau.
+
+    Attributes:
+        target_rad_s: Speed that was commanded, at the motor.
+        is_settled: Whether the loop has seen it settle.
+        rows: Valid samples over whole turns.
+        turns: How many.
+        invalid_share: Of the samples that were not valid.
+    """
+
+    def __init__(self, record: JointRecord, span: Span) -> None:
+        self.record = record
+        self.span = span
+        # Exactly as sent; but a plateau that was given up may never have got there.
+        self.target_rad_s = _last(record.reference_rad_s[span.begin : span.end + 1])
+        if span.settled is None and span.target_rad_s is not None:
+            self.target_rad_s = span.target_rad_s * record.drive.reduction
+        self._smooth_rad = _smoothed(record, span, self.target_rad_s)
+        self.is_settled = span.settled is not None
+        rows = np.arange(span.settled or span.begin, span.end)
+        valid = np.isfinite(record.iq_a[rows]) & np.isfinite(record.angle_rad[rows])
+        self.invalid_share = 1.0 - float(np.mean(valid)) if len(rows) else 1.0
+        self.rows = rows[valid]
+        window_rad = record.header.window_rad
+        if window_rad is not None and len(self.rows):
+            joint_rad = record.angle_rad[self.rows] / record.drive.reduction
+            self.rows = self.rows[(joint_rad >= window_rad[0]) & (joint_rad <= window_rad[1])]
+        self.turns = 0
+        if self.is_settled and len(self.rows) > 2:
+            self._keep_whole_turns()
+
+    def _keep_whole_turns(self) -> None:
+        way_rad = np.abs(self.record.angle_rad[self.rows] - self.record.angle_rad[self.rows[0]])
+        # A mounted joint's window is whole turns by itself, less what lies between two samples.
+        slack_rad = 0.5 if self.record.header.window_rad is not None else 0.0
+        self.turns = int((way_rad[-1] + slack_rad) / math.tau)
+        if self.turns:
+            last = int(np.argmax(way_rad >= self.turns * math.tau)) or len(way_rad) - 1
+            self.rows = self.rows[: last + 1]
+
+    def mean_iq_a(self) -> float:
+        """Over the turned angle; of a mounted joint between exactly the same angles always."""
+        record, rows = self.record, self.rows
+        angle_rad, iq_a = self._smooth_rad[rows], record.iq_a[rows]
+        window_rad = record.header.window_rad
+        if window_rad is None:
+            return mean_over_angle(iq_a, angle_rad)
+        # Gravity is the same for all plateaus only between exactly the same angles.
+        ends = np.sort(np.array(window_rad) * record.drive.reduction)
+        if self.target_rad_s < 0:
+            ends = ends[::-1]
+        order = np.argsort(angle_rad)
+        at_ends = np.interp(ends, angle_rad[order], iq_a[order])
+        inside = (angle_rad > min(ends)) & (angle_rad < max(ends))
+        return mean_over_angle(
+            np.concatenate([at_ends[:1], iq_a[inside], at_ends[1:]]),
+            np.concatenate([ends[:1], angle_rad[inside], ends[1:]]),
+        )
+
+    def mean_acceleration_rad_s2(self) -> float | None:
+        """∫ω̇ dθ/Δθ = (ω²_end − ω²_begin)/(2Δθ); None if the motor is where it was."""
+        record, rows = self.record, self.rows
+        few = max(3, min(20, len(rows) // 10))
+        first, last = rows[:few], rows[-few:]
+        begin, end = (np.nanmean(record.velocity_rad_s[part]) for part in (first, last))
+        way_rad = np.mean(record.angle_rad[last]) - np.mean(record.angle_rad[first])
+        return float((end**2 - begin**2) / (2.0 * way_rad)) if way_rad else None
+
+    def held_bias_a(self, velocity_rad_s: float) -> float:
+        """What a held reference takes from the current at the end of a frame."""
+        record, rows = self.record, self.rows
+        period_s = np.diff(record.t_s[rows[0] : rows[-1] + 1])
+        # The last sample of a period stands for half of it and half of the next, and so reads
+        # ΣT·(T + T')/2 too little; on average the current falls by ΣT²/2. The rest is due.
+        half_s = float(np.mean(period_s[1:] * period_s[:-1]) / (2.0 * np.mean(period_s)))
+        kp = float(np.nanmean(record.kp_a_per_rad[rows]))
+        return kp * velocity_rad_s * (half_s - CURRENT_FILTER_S)
+
+    def blocks(self) -> Array:
+        """Mean currents of equal parts of the way: whole turns where there are enough of them."""
+        record, rows = self.record, self.rows
+        angle_rad, iq_a = self._smooth_rad[rows], record.iq_a[rows]
+        count = min(max(self.turns, BLOCKS), len(rows))
+        edges_rad = np.linspace(angle_rad[0], angle_rad[-1], count + 1)
+        way = angle_rad if angle_rad[-1] > angle_rad[0] else -angle_rad
+        edges = edges_rad if angle_rad[-1] > angle_rad[0] else -edges_rad
+        cuts = np.searchsorted(np.maximum.accumulate(way), edges)
+        cuts[0], cuts[-1] = 0, len(rows) - 1
+        return np.array(
+            [
+                mean_over_angle(iq_a[a : b + 1], angle_rad[a : b + 1])
+                for a, b in itertools.pairwise(cuts)
+                if angle_rad[b] != angle_rad[a]
+            ]
+        )
+
+    def mean(self, values: Array | None) -> float | None:
+        """Of a column; None where there is none."""
+        if values is None or not len(self.rows):
+            return None
+        part = values[self.rows]
+        return None if np.isnan(part).all() else float(np.nanmean(part))
+
+    def noise_a(self) -> float:
+        """Of one block, from what differs between neighbouring samples."""
+        iq_a = self.record.iq_a[self.rows]
+        samples = max(1, len(iq_a) // max(self.turns, BLOCKS))
+        return float(np.std(np.diff(iq_a))) / math.sqrt(2.0 * samples)
+
+
+def mean_over_angle(values: Array, angle_rad: Array) -> float:
+    """∫ values dθ / (θ_end − θ_begin), by the trapezoidal rule."""
+    way_rad = angle_rad[-1] - angle_rad[0]
+    middle = 0.5 * (values[1:] + values[:-1])
+    return float(np.sum(middle * np.diff(angle_rad)) / way_rad)
+
+
+def _smoothed(record: JointRecord, span: Span, speed_rad_s: float) -> Array:
+    """The motor's angle around a plateau without encoder steps, bridged where nothing was valid.
+
+    Returns:
+        For all rows of the record, NaN elsewhere.
+    """
+    smooth = np.full(len(record.t_s), math.nan)
+    first, last = max(0, span.begin - 1), min(len(record.t_s), span.end + 2)
+    known = first + np.flatnonzero(np.isfinite(record.angle_rad[first:last]))
+    if len(known) < 3:
+        return smooth
+    t_s = record.t_s[first:last]
+    bridged = np.interp(t_s, record.t_s[known], record.angle_rad[known])
+    period_s = float(np.median(np.diff(t_s)))
+    steps_s = _SMOOTHED_COUNTS * record.drive.count_rad / max(abs(speed_rad_s), 1e-9)
+    width = 2 * round(0.5 * steps_s / period_s) + 1
+    smooth[first:last] = bridged
+    if _CUBIC < width < len(t_s):
+        # A cubic follows the speed as it gives way to cogging; a plain mean would flatten that.
+        smooth[first:last] = scipy.signal.savgol_filter(bridged, width, _CUBIC)
+    return smooth
+
+
+def _last(values: Array) -> float:
+    known = values[np.isfinite(values)]
+    return float(known[-1]) if len(known) else 0.0
