@@ -116,6 +116,7 @@ def make_result(**changes: Any) -> BenchResult:
         energy_j=161.3,
         duration_s=3.0 + PLATEAU_S * len(plateaus) + 2.0,
         rate_hz=999.98,
+        skipped=0,
         warnings=("friction fell by 0.38 % while the winding warmed up by 5.0 °C",),
     )
     return msgspec.structs.replace(result, **changes)

@@ -548,6 +548,7 @@ class BenchTest:
             swings=spans[ev.SWING],
             problem="",
             missing=self._rows - len(seq),
+            skipped=0,
         )
 
     def write(

@@ -57,6 +57,8 @@ def apply_friction(
         for result in results
         if result.b_eq_nms and result.f_nm
     }
+    for result in results:
+        _warn_of_uncertainty(result)
     text = with_friction(robot_file, values, source=source)
     for result in results:
         quantities = (result.b_eq_nms, result.f_nm)
@@ -77,6 +79,18 @@ def apply_friction(
             if getattr(old[joint], key) != value
         ],
     }
+
+
+def _warn_of_uncertainty(result: BenchResult) -> None:
+    for name, quantity in (("b_eq", result.b_eq_nms), ("f", result.f_nm)):
+        if quantity is None or quantity.low is None or quantity.high is None:
+            continue
+        half = max(quantity.high - quantity.value, quantity.value - quantity.low)
+        if half > 0.5 * abs(quantity.value):
+            say(
+                f"armature: warning: {plain(result.joint)}: {name} is {quantity.value:.3g} ± "
+                f"{half:.2g}: hardly known"
+            )
 
 
 def _misfits(robot: Robot, results: Sequence[BenchResult]) -> Iterator[str]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from estimation.bench.result import Quantity
+from estimation.bench.words import model_title
 from tools.bench_rows import Row, plain
 
 if TYPE_CHECKING:
@@ -174,12 +175,12 @@ def print_table(console: Console, rows: Sequence[Row]) -> None:
     facts = [_facts(row) for row in rows]
     has_robots = len({row["robot"] for row in facts}) > 1
     first = ("robot", "joint") if has_robots else ("joint",)
-    friction = Table(*first, "motor", "type", title="friction", title_justify="left")
+    friction = Table(*first, "motor", title="friction", title_justify="left")
     others = Table(*first, title="breakaway, inertia, torque constant", title_justify="left")
-    for heading in ("gear", "b_eq µN·m·s", "f N·m"):
-        friction.add_column(heading, justify="right")
+    for heading in ("b_eq µN·m·s", "f N·m"):
+        friction.add_column(heading, justify="right", no_wrap=True)
     friction.add_column("model")
-    friction.add_column("plateaus", justify="right")
+    friction.add_column("used", justify="right")
     for heading in ("breakaway N·m", "J_eq µkg·m²", "K_i mN·m/A", "its drop %"):
         others.add_column(heading, justify="right")
     for row in facts:
@@ -187,12 +188,10 @@ def print_table(console: Console, rows: Sequence[Row]) -> None:
         used, rejected = row["plateaus_used"], row["plateaus_rejected"]
         friction.add_row(
             *names,
-            escape(plain(row["motor"])),
-            escape(plain(row["kind"])),
-            f"{row['gear_reduction']:g}:1",
+            f"{escape(plain(row['motor']))}, {escape(plain(row['kind']))}",
             text_cell(row["b_eq_nms"], 1e6),
             text_cell(row["f_nm"]),
-            escape(plain(row["model"] or "–").replace("_", " ")),
+            escape(model_title(plain(row["model"] or "–"))),
             "–" if used is None else f"{used}/{used + rejected}",
         )
         drop = text_cell(row["torque_constant_drop"], 100.0)
@@ -208,6 +207,9 @@ def print_table(console: Console, rows: Sequence[Row]) -> None:
         )
     friction.caption = "b_eq at the motor, f at the load; ± is half of the 95 % interval"
     friction.caption_justify = "left"
+    if any(row["torque_constant_is_measured"] for row in facts):
+        others.caption = "b_eq and f are computed with K_i from K_v; a measured one scales them"
+        others.caption_justify = "left"
     console.print(friction)
     console.print(others)
 

@@ -38,7 +38,12 @@ from tools.cli import (
     add_verb,
     say,
 )
-from tools.mock_options import add_board_options, add_mock_robot_options, draw_problems
+from tools.mock_options import (
+    add_board_options,
+    add_mock_robot_options,
+    draw_problems,
+    joint_seed,
+)
 from tools.progress import progress_bar
 
 _SERIAL_TIMEOUT_MS = 50
@@ -270,7 +275,7 @@ def _run_arguments(
         profile=arguments.profile,
         fault=arguments.fault,
         effects=arguments.effects,
-        seed=arguments.seed,
+        seed=arguments.seed if arguments.mounted else joint_seed(arguments.seed, arguments.joint),
         spread=arguments.spread,
         load_arm=None if arguments.load_arm is None else MockLoadArm(*arguments.load_arm),
         fast=arguments.fast,

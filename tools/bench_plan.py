@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from daq.bench.plan import BenchPlan, Wishes, make_plan
+from daq.errors import ConfigError
 from daq.links.address import LinkKind, parse_link
 from daq.recording.bench_events import LoadArm, MockTruth
 from daq.robot import Joint, Robot, parse_robot, robot_text
@@ -12,6 +13,9 @@ from daq.robot.edit import bench_text
 from daq.wire_limits import board_profile
 from hw_mocks.effects import parse_effects
 from hw_mocks.truth import draw_truth
+from tools.mock_options import joint_seed
+
+PLATEAUS_MIN = 5
 
 
 def plan_bench(robot: Robot, joint: Joint, arguments: argparse.Namespace) -> BenchPlan:
@@ -39,7 +43,7 @@ def plan_bench(robot: Robot, joint: Joint, arguments: argparse.Namespace) -> Ben
         kd_a_s_per_rad=arguments.kd,
     )
     arm = arguments.load_arm
-    return make_plan(
+    plan = make_plan(
         robot,
         joint,
         wishes,
@@ -49,6 +53,13 @@ def plan_bench(robot: Robot, joint: Joint, arguments: argparse.Namespace) -> Ben
         load_arm=None if arm is None else LoadArm(mass_kg=arm[0], length_m=arm[1]),
         truth=_mock_truth(robot, joint, arguments),
     )
+    if arm is None and len(plan.plateaus) < PLATEAUS_MIN:
+        problem = (
+            f"--speeds, --repetitions: {len(plan.plateaus)} plateaus, at least {PLATEAUS_MIN} are "
+            "due for a result"
+        )
+        raise ConfigError(f"bench of joint {joint.name}", [problem])
+    return plan
 
 
 def _mock_truth(robot: Robot, joint: Joint, arguments: argparse.Namespace) -> MockTruth | None:
@@ -59,7 +70,8 @@ def _mock_truth(robot: Robot, joint: Joint, arguments: argparse.Namespace) -> Mo
     if not arguments.mounted:
         text = bench_text(robot_text(arguments.robot), joint.name, source=arguments.robot)
         robot = parse_robot(text, arguments.robot)
-    drawn = draw_truth(robot, seed=arguments.seed, spread=arguments.spread)
+    seed = arguments.seed if arguments.mounted else joint_seed(arguments.seed, joint.name)
+    drawn = draw_truth(robot, seed=seed, spread=arguments.spread)
     true = next(other for other in drawn.joints if other.name == joint.name)
     drive, motor = joint.drive, robot.motor_of(joint)
     to_load = drive.gear_reduction * drive.gear_efficiency

@@ -79,7 +79,10 @@ def find_results(paths: Sequence[Path]) -> list[Found]:
                 say(f"{error} (skipped)")
     if not found:
         places = ", ".join(map(str, paths))
-        raise DatasetError(f"{places}: no bench result there (*.json): see armature bench --help")
+        raise DatasetError(
+            f"{places}: no bench result there (*.json); `armature bench analyse REC.h5 --out DIR` "
+            "makes one"
+        )
     return found
 
 

@@ -56,7 +56,8 @@ def show_result(result: BenchResult) -> None:
         facts.append("bus {:.2f} to {:.2f} V".format(*result.bus_voltage_v))
     if result.energy_j is not None:
         facts.append(f"{result.energy_j:.1f} J electrical")
-    facts.append(f"{result.duration_s:.0f} s at {result.rate_hz:.0f} Hz")
+    skipped = f", {result.skipped} periods skipped" if result.skipped else ""
+    facts.append(f"{result.duration_s:.0f} s at {result.rate_hz:.0f} Hz{skipped}")
     console.print("; ".join(facts))
     for warning in result.warnings:
         console.print(f"warning: {warning}", markup=False, highlight=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import zlib
 from collections.abc import Callable, Collection
 from functools import partial
 from typing import TypeVar
@@ -65,6 +66,11 @@ def add_joint_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def joint_seed(seed: int, joint: str) -> int:
+    """The seed of one joint on the bench: those of a robot are not copies of each other."""
+    return seed ^ zlib.crc32(joint.encode())
+
+
 def draw_problems(arguments: argparse.Namespace) -> list[str]:
     """What is wrong with the options that the truth is drawn by."""
     problems = []
@@ -123,7 +129,7 @@ def make_mock(
     mock = MockRobot(
         robot_as_run(robot),
         profile=arguments.profile,
-        seed=arguments.seed,
+        seed=arguments.seed if joint is None else joint_seed(arguments.seed, joint),
         effects=effects,
         spread=arguments.spread,
         load_arm=load_arm,

@@ -24,7 +24,7 @@ TURN_MAX_S = 4.0
 SPEED_SHARE, HELD_SPEED_SHARE = 0.95, 0.9
 """Of the joint's speed limit: the rest is for overshoot, of which a slow integral has more."""
 BREAKAWAYS, STEPS = 10, 6
-SWING_RAD, SWING_RAD_S, SWINGS = math.pi / 2.0, 0.4, 4
+SWING_RAD, SWING_RAD_S, SWINGS = math.pi / 2.0, 0.6, 6
 """Of a load arm: angle to both sides, speed, and how often."""
 MOUNTED_TURNS = 4
 """Motor turns over which a mounted joint is averaged, the same ones at every speed."""
@@ -81,8 +81,10 @@ class BenchPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     def expected_s(self) -> float:
         """About how long it takes."""
         if self.header.load_arm is not None:
-            return 4.0 + (2 * SWINGS + 2) * 2.0 * SWING_RAD / SWING_RAD_S
-        overhead_s = 3.0 if self.header.kind == "mounted" else 1.1
+            return 4.0 + 2 * SWINGS * swing_s(2.0 * SWING_RAD)
+        overhead_s = {"mounted": 2.5, "free": 1.0}[self.header.kind]
+        if self.gains.kp_a_per_rad < 5.0 * self.gains.kd_a_s_per_rad:
+            overhead_s += 0.5  # a slow integral part settles late
         dwell_s = sum(plateau.dwell_s + overhead_s for plateau in self.plateaus)
         return 4.0 + dwell_s + 1.8 * self.breakaways + 1.2 * self.steps
 
@@ -98,6 +100,11 @@ class Wishes(msgspec.Struct, frozen=True, kw_only=True):
     settle_max_s: float | None = None
     kp_a_per_rad: float | None = None
     kd_a_s_per_rad: float | None = None
+
+
+def swing_s(way_rad: float) -> float:
+    """How long a load arm takes for a way, smoothly from rest to rest."""
+    return max(1.875 * abs(way_rad) / SWING_RAD_S, 0.5)
 
 
 def progress_text(part: str, number: int, count: int) -> str:
@@ -189,6 +196,8 @@ def make_plan(
             f"{lag_max_rad:g}; {advice(better)}"
         )
         raise ConfigError(f"bench of joint {joint.name}", [problem])
+    if load_arm is not None:
+        _check_load(robot, joint, load_arm, coulomb_nm)
     expected_iq_a = min(max(coulomb_nm / k_i, 0.01), 0.5 * joint.limits.current_max_a)
     # Half the highest speed within 0.3 s.
     fastest_rad_s = joint.limits.velocity_max_rad_s * drive.gear_reduction
@@ -215,6 +224,20 @@ def make_plan(
         gains=gains,
         advice=advice(chosen),
     )
+
+
+def _check_load(robot: Robot, joint: Joint, arm: LoadArm, coulomb_nm: float) -> None:
+    """Whether the motor can lift the weight."""
+    drive, k_i = joint.drive, robot.motor_of(joint).torque_constant_nm_per_a
+    weight_nm = arm.mass_kg * arm.length_m * math.hypot(*robot.gravity_m_s2)
+    needed_a = (weight_nm / (drive.gear_reduction * drive.gear_efficiency) + coulomb_nm) / k_i
+    allowed_a = 0.8 * joint.limits.current_max_a
+    if needed_a > allowed_a:
+        problem = (
+            f"--load-arm {arm.mass_kg:g} {arm.length_m:g}: {weight_nm:.3g} N·m at the joint take "
+            f"{needed_a:.3g} A, at most {allowed_a:.3g} A may be used (80% of current_max_a)"
+        )
+        raise ConfigError(f"bench of joint {joint.name}", [problem])
 
 
 def clear_of_aliases(

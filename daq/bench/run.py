@@ -18,11 +18,11 @@ import msgspec
 from daq.bench.diagnosis import find_encoder_gap, find_obstacle
 from daq.bench.plan import (
     SWING_RAD,
-    SWING_RAD_S,
     SWINGS,
     BenchPlan,
     progress_text,
     run_up_rad,
+    swing_s,
 )
 from daq.bench.settling import Look, SettlingDetector
 from daq.loop.setup import Loop
@@ -330,8 +330,8 @@ class BenchRun:
             target_rad = start_rad + side
             if side:
                 self._note(SWING, progress_text("swing", number, len(sides)))
-            way_s = 1.875 * abs(target_rad - position_rad) / SWING_RAD_S
-            self._set_mode("position", target_rad, duration_s=max(way_s, 0.5))
+            duration_s = swing_s(target_rad - position_rad)
+            self._set_mode("position", target_rad, duration_s=duration_s)
             while not self._loop.cycle.control.is_at_rest:
                 yield
             if side:

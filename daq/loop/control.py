@@ -173,18 +173,22 @@ class Control:
     # --- every cycle ------------------------------------------------------------------------------
 
     def skip(self, periods: int) -> None:
-        """Periods were left out: motions go on by the clock.
+        """Periods were left out before the next command goes out: motions go on by the clock.
 
-        Boards that advance their references by themselves have done so meanwhile; a reference that
-        stood still would pull the joint back. After a long pause it goes on where it stopped.
+        Boards that advance their references by themselves have done so meanwhile; one that stood
+        still would pull the joint back. After a long pause it goes on where it stopped.
 
         Args:
             periods: How many.
         """
         periods = min(periods, self._catch_up_max)
-        self._k += periods
         for track in self._busy:
             track.skip(periods)
+        if self._play is not None:
+            self._k += periods
+            row, count = self._play.row(self._k - 1), len(self.tracks)
+            for number, track in enumerate(self.tracks):
+                track.lead(row[number], row[count + number], row[2 * count + number])
 
     def step(self) -> None:
         """Write the next commands."""

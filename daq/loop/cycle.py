@@ -92,6 +92,8 @@ class Cycle:
         machine, control, now_ns = self.machine, self.control, self._now_ns
         events = self.events
         events.seq, events.t_ns = self.seq, woke_ns
+        if skipped and control.is_busy and machine.state is State.ACTIVE:
+            control.skip(skipped)
         for prepare, command in self._prepares:
             prepare(command)
         began_ns = now_ns()
@@ -106,8 +108,6 @@ class Cycle:
         if state is State.ACTIVE or state is State.READY:
             # Unless a guard has just stopped the robot, and with it decided the next command.
             if control.is_busy and machine.state is state:
-                if skipped:
-                    control.skip(skipped)
                 control.step()
         elif machine.state is state:
             self._step_machine()

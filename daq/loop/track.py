@@ -132,13 +132,15 @@ class Track:
             self.lead(position_rad + velocity_rad_s * self._period_s, velocity_rad_s, 0.0)
 
     def skip(self, periods: int) -> None:
-        """Let the motion go on as if these periods had been commanded: it keeps to its time."""
+        """Bring the command that goes out next to where the motion is by now."""
         if self._motion is not None:
             self._k += periods
+            # What was going to be sent is row k - 1.
+            self.lead(*self._motion.row(self._k - 1))
         elif self._blending and self.mode not in _FOLLOWING:
             position_rad, velocity_rad_s, torque_nm = self.reference
             travelled_rad = velocity_rad_s * self._period_s * periods
-            self.reference = position_rad + travelled_rad, velocity_rad_s, torque_nm
+            self.lead(position_rad + travelled_rad, velocity_rad_s, torque_nm)
 
     def lead(self, position_rad: float, velocity_rad_s: float, torque_nm: float) -> None:
         """Write a reference."""

@@ -36,6 +36,7 @@ SEED = 20260
 _DRIFT_T = 3.0
 _REJECTED_MANY = 0.3
 _END_S = 1.0
+_SKIPPED_MANY = 0.01
 _NUMBER = re.compile(r"[-+]?\d[\d.e+-]*")
 
 
@@ -157,6 +158,7 @@ class _Facts(TypedDict):
     gear_reduction: float
     duration_s: float
     rate_hz: float
+    skipped: int
 
 
 def _facts(recording: Recording, record: JointRecord, made_by: str) -> _Facts:
@@ -174,6 +176,7 @@ def _facts(recording: Recording, record: JointRecord, made_by: str) -> _Facts:
         "recorded_utc": str(recording.attributes["start_utc"]),
         "gear_reduction": record.drive.reduction,
         "duration_s": duration_s,
+        "skipped": record.skipped,
         "rate_hz": (recording.sample_count - 1) / max(duration_s, 1e-9),
     }
 
@@ -279,6 +282,12 @@ def _warnings(
         warnings.append(
             f"viscous friction is not distinguishable from zero ({low:.2g} to {high:.2g} N·m·s): "
             "drive faster or dwell longer"
+        )
+    if record.skipped > _SKIPPED_MANY * len(record.t_s):
+        warnings.append(
+            f"{record.skipped} periods were skipped, {record.skipped / len(record.t_s):.1%} of the "
+            "samples: the computer or the link was too slow; close other programs, see "
+            "`armature doctor`"
         )
     if record.missing:
         warnings.append(f"{record.missing} samples are missing from the recording")

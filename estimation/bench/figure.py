@@ -19,7 +19,7 @@ from estimation.bench.palette import PALETTE
 from estimation.bench.panels import draw_friction, draw_load_arm
 from estimation.bench.picture import BenchPicture
 from estimation.bench.result import BenchResult
-from estimation.bench.words import shorten
+from estimation.bench.words import date_text, shorten
 
 _INKED = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
 _STYLE: Final = {
@@ -95,7 +95,7 @@ def draw_bench(result: BenchResult, picture: BenchPicture) -> BenchFigure:
         source = shorten(Path(result.recording).name, 56)
         figure.description = {"Title": heading, "Subject": source, "Creator": maker}
         figure.suptitle(f"{heading} ({details})", fontsize=12, parse_math=False)
-        footer = f"{source}  ·  {shorten(result.recorded_utc, 32)}  ·  {maker}"
+        footer = f"{source}  ·  {shorten(date_text(result.recorded_utc), 32)}  ·  {maker}"
         muted = PALETTE["muted"]
         figure.supxlabel(footer, x=0.99, ha="right", fontsize=7.5, color=muted, parse_math=False)
         if has_arm:

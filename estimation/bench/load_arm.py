@@ -3,7 +3,9 @@
 The weight m at distance l asks for the torque κ·m·g·l·sin(q − q₀) at the motor. Lifted and lowered
 slowly through the same angles, friction adds to the current one way and takes from it the other
 way: the mean of both is the load's alone. τ = K_i·iq·(1 − d₁·iq² + d₂·iq⁴) is fitted to it, and
-q₀, the angle at which the arm really hangs, for friction may hold it beside.
+q₀, the angle at which the arm really hangs, for friction may hold it beside. To the load's torque
+belongs J·a, because the arm speeds up and slows down at the same angles both ways; J is m·l² and
+the robot file's rotor.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy.optimize
@@ -67,11 +70,19 @@ def find_torque_constant(record: JointRecord) -> LoadArmResult:
         raise DatasetError(
             f"{len(record.swings)} swings of the load arm were recorded, at least 5 are due"
         )
-    pairs = [(one + other) / 2.0 for one, other in ways]
+    pairs = [(one.current_a + other.current_a) / 2.0 for one, other in ways]
     angles = _bin_angles(record)
-    fits = [_fit(pair, angles, amplitude_nm, record.drive.k_i_nm_per_a) for pair in pairs]
+    rotor_kg_m2 = record.joint.drive.rotor_inertia_kg_m2 * record.drive.reduction
+    inertia_kg_m2 = record.drive.load_to_motor * arm.mass_kg * arm.length_m**2 + rotor_kg_m2
+    loads = [_Load(amplitude_nm, inertia_kg_m2 * _mean_acceleration(way, angles)) for way in ways]
+    fits = [
+        _fit(pair, angles, load, record.drive.k_i_nm_per_a)
+        for pair, load in zip(pairs, loads, strict=True)
+    ]
     highest_a = float(min(np.nanmax(np.abs(pair)) for pair in pairs))
-    friction_a = float(np.nanmedian([abs(one - other) / 2.0 for one, other in ways]))
+    friction_a = float(
+        np.nanmedian([abs(one.current_a - other.current_a) / 2.0 for one, other in ways])
+    )
     if highest_a < _LOAD_SHARE * friction_a:
         raise DatasetError(
             f"the weight takes {highest_a:.3g} A at most where friction takes {friction_a:.3g} A: "
@@ -80,7 +91,8 @@ def find_torque_constant(record: JointRecord) -> LoadArmResult:
     constants = np.array([fit[0] for fit in fits])
     drops = np.array([_drop(fit, highest_a) for fit in fits])
     shape = np.mean(np.array(fits), axis=0)
-    known = np.isfinite(pairs).all(axis=0)
+    inertial_nm = np.mean([load.inertial_nm for load in loads], axis=0)
+    known = np.isfinite(pairs).all(axis=0) & np.isfinite(inertial_nm)
     current_a = np.mean(pairs, axis=0)[known]
     truth = record.header.truth
     true_constant = true_drop = None
@@ -92,9 +104,31 @@ def find_torque_constant(record: JointRecord) -> LoadArmResult:
         drop=_quantity(drops, true_drop),
         highest_a=highest_a,
         current_a=current_a,
-        torque_nm=amplitude_nm * np.sin(angles[known] - shape[3]),
+        torque_nm=amplitude_nm * np.sin(angles[known] - shape[3]) + inertial_nm[known],
         fit_nm=_torque(shape, current_a),
     )
+
+
+class _Way(NamedTuple):
+    """The arm on its way from one side to the other, by angle; NaN where it hardly moved."""
+
+    current_a: Array
+    squared_speed: Array
+    """Of the joint, (rad/s)²."""
+
+
+class _Load(NamedTuple):
+    """What the motor carries: the weight's highest torque, and that of acceleration by angle."""
+
+    amplitude_nm: float
+    inertial_nm: Array
+
+
+def _mean_acceleration(ways: tuple[_Way, _Way], angles: Array) -> Array:
+    """Of the joint by angle, on average of both ways: ½ d(ω²)/dq."""
+    squared = (ways[0].squared_speed + ways[1].squared_speed) / 2.0
+    rate: Array = 0.5 * np.gradient(squared, angles)
+    return rate
 
 
 def _quantity(values: Array, truth: float | None) -> Quantity:
@@ -124,8 +158,8 @@ def _bin_angles(record: JointRecord) -> Array:
     return middle
 
 
-def _curve(record: JointRecord, begin: int, end: int) -> Array:
-    """Mean current of each angle on one way, NaN where the arm hardly moved."""
+def _curve(record: JointRecord, begin: int, end: int) -> _Way:
+    """Means over the samples of each angle on one way."""
     rows = slice(begin, end + 1)
     joint_rad = record.angle_rad[rows] / record.drive.reduction
     speed = np.abs(record.velocity_rad_s[rows])
@@ -133,29 +167,31 @@ def _curve(record: JointRecord, begin: int, end: int) -> Array:
     fastest = np.max(speed, where=np.isfinite(speed), initial=0.0)
     moving = np.isfinite(iq_a) & (speed > _MOVING_SHARE * fastest)
     places = np.digitize(joint_rad[moving], _bin_edges(record)) - 1
-    curve = np.full(_BINS, math.nan)
+    way = _Way(*np.full((2, _BINS), math.nan))
     for place in range(_BINS):
-        chosen = iq_a[moving][places == place]
+        chosen = np.flatnonzero(moving)[places == place]
         if len(chosen) >= _SAMPLES_MIN:
-            curve[place] = np.mean(chosen)
-    return curve
+            way.current_a[place] = np.mean(iq_a[chosen])
+            way.squared_speed[place] = np.mean((speed[chosen] / record.drive.reduction) ** 2)
+    return way
 
 
-def _fit(current_a: Array, angles: Array, amplitude_nm: float, k_i: float) -> Array:
+def _fit(current_a: Array, angles: Array, load: _Load, k_i: float) -> Array:
     """K_i, d₁, d₂ and q₀."""
-    known = np.isfinite(current_a)
+    known = np.isfinite(current_a) & np.isfinite(load.inertial_nm)
     if np.sum(known) < _BINS_MIN:
         raise DatasetError(
             f"the load arm crossed only {int(np.sum(known))} of {_BINS} angles in both directions"
             f", at least {_BINS_MIN} are due; repeat the test"
         )
-    current, angle = current_a[known], angles[known]
+    current, angle, inertial_nm = current_a[known], angles[known], load.inertial_nm[known]
     scale = max(float(np.max(np.abs(current))), 1e-6)
 
     def errors(shape: Array) -> Array:
         scaled = np.array([shape[0] * k_i, shape[1] / scale**2, shape[2] / scale**4, shape[3]])
-        difference: Array = _torque(scaled, current) - amplitude_nm * np.sin(angle - shape[3])
-        return difference / amplitude_nm
+        weight_nm = load.amplitude_nm * np.sin(angle - shape[3])
+        difference: Array = _torque(scaled, current) - weight_nm - inertial_nm
+        return difference / load.amplitude_nm
 
     found = scipy.optimize.least_squares(errors, [1.0, 0.0, 0.0, 0.0]).x
     return np.array([found[0] * k_i, found[1] / scale**2, found[2] / scale**4, found[3]])

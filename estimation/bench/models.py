@@ -88,7 +88,9 @@ def interval_of(value: float, replicates: Array, degrees: int) -> tuple[float, f
     """95 % interval from a bootstrap's draws, with what few plateaus cost added."""
     parameters = 2
     wider = math.sqrt((degrees + parameters) / max(degrees, 1))
-    half = float(scipy.special.stdtrit(max(degrees, 1), 0.975) * np.std(replicates, ddof=1)) * wider
+    # Not the standard deviation: of few plateaus some draws hold hardly more than one speed.
+    low, high = np.quantile(replicates, [0.1587, 0.8413])
+    half = float(scipy.special.stdtrit(max(degrees, 1), 0.975)) * 0.5 * float(high - low) * wider
     return value - half, value + half
 
 
@@ -238,7 +240,8 @@ def _fit_stribeck(points: Points, generator: np.random.Generator) -> ModelFit:
         left_out[row] = np.sum(residuals[row] ** 2) - residuals[row] * held_out[row]
     best = int(np.argmin(np.sum(residuals**2, axis=1)))
     counts = generator.multinomial(n, np.full(n, 1.0 / n), size=REPLICATES).astype(np.float64)
-    values = _draw(designs[best], points.torque_nm, np.ones((1, n)))[0][0]
+    scale = np.maximum(np.linalg.norm(designs[best], axis=0), 1e-300)
+    values = np.linalg.lstsq(designs[best] / scale, points.torque_nm, rcond=None)[0] / scale
     draws = np.empty((REPLICATES, p))
     chosen = np.zeros(REPLICATES, np.intp)
     errors = np.full(REPLICATES, np.inf)

@@ -16,7 +16,14 @@ from estimation.bench.page_style import SCRIPT, style_sheet
 from estimation.bench.palette import PALETTE
 from estimation.bench.picture import BenchPicture
 from estimation.bench.result import BenchResult, FrictionModel, Plateau, Quantity
-from estimation.bench.words import as_percent, model_title, number_text, quantity_text, shorten
+from estimation.bench.words import (
+    as_percent,
+    date_text,
+    model_title,
+    number_text,
+    quantity_text,
+    shorten,
+)
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'unsafe-inline'"
 
@@ -67,7 +74,7 @@ def make_page(result: BenchResult, picture: BenchPicture) -> str:
 </head>
 <body>
 <h1>{title}</h1>
-<p class="muted">{about}, {_text(result.recorded_utc)}</p>
+<p class="muted">{about}, {_text(date_text(result.recorded_utc))}</p>
 {_warnings(result.warnings)}{body}<script>{SCRIPT}</script>
 </body>
 </html>
@@ -282,7 +289,7 @@ def _origin(result: BenchResult) -> str:
     return _list(
         (
             ("Recording", f"<code>{_text(result.recording)}</code>"),
-            ("Date", _text(result.recorded_utc)),
+            ("Date", _text(date_text(result.recorded_utc))),
             ("Made by", f"armature {_text(result.made_by)}"),
             ("Robot", _text(result.robot)),
             ("Joint", _text(f"{result.joint}, {result.kind}, motor {result.motor}")),

@@ -98,6 +98,7 @@ class JointRecord:
     swings: tuple[Span, ...]
     problem: str
     missing: int
+    skipped: int
 
 
 def read_record(recording: Recording) -> JointRecord:
@@ -170,6 +171,7 @@ def read_record(recording: Recording) -> JointRecord:
         swings=spans.of(ev.SWING, ev.SWING_END),
         problem=problems[-1] if problems else "",
         missing=sum(gap.count for gap in recording.gaps),
+        skipped=int(np.sum(recording["skipped"][:], dtype=np.int64)),
     )
 
 

@@ -174,9 +174,11 @@ def find_encoder_gap(record: JointRecord, rows: Rows, fastest_rad_s: float) -> s
         return ""
     step_s = np.diff(record.t_s[rows])
     step_rad = np.abs(np.diff(record.angle_rad[rows]))
-    # A reply may be older than its exchange, and each exchange takes its time.
+    # A reply is as old as the exchange before, and each exchange takes its time.
+    since_s = step_s.copy()
+    since_s[1:] += step_s[:-1]
     transfer_s = record.transfer_s[rows[1:]] + record.transfer_s[rows[:-1]]
-    plausible_rad = 1.5 * abs(fastest_rad_s) * (step_s + transfer_s + _REPLY_AGE_S)
+    plausible_rad = 1.5 * abs(fastest_rad_s) * (since_s + transfer_s + _REPLY_AGE_S)
     excess_rad = step_rad - plausible_rad - _JUMP_COUNTS * record.drive.count_rad
     worst = int(np.argmax(excess_rad))
     if excess_rad[worst] <= 0.0:

@@ -132,6 +132,7 @@ class BenchResult(msgspec.Struct, frozen=True, kw_only=True):
         energy_j: Electrical, over all plateaus; None where the board does not tell.
         duration_s: Of the recording.
         rate_hz: Samples per second, on average.
+        skipped: Periods that the computer, or the link, was too late for.
         warnings: What whoever uses this should know.
     """
 
@@ -170,4 +171,5 @@ class BenchResult(msgspec.Struct, frozen=True, kw_only=True):
     energy_j: float | None
     duration_s: float
     rate_hz: float
+    skipped: int
     warnings: tuple[str, ...]

@@ -14,17 +14,22 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import scipy.signal
 
 from estimation.bench.record import Array, JointRecord, Span
 
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
 CURRENT_FILTER_S = 1.0 / (2.0 * math.pi * 1000.0)
 """Lag of the boards' 1 kHz low-pass on iq."""
 BLOCKS = 8
 """Parts of a plateau, at least, whose scatter is looked at."""
 _SMOOTHED_COUNTS, _CUBIC = 16.0, 3
+_LATE, _RECOVERY_S, _IN_TIME_MIN = 1.6, 0.02, 0.3
+"""An interval so many times as long as usual, how long its consequences last, and how much must be
+left for it to be worth it."""
 
 
 class Window:
@@ -78,7 +83,7 @@ class Window:
         angle_rad, iq_a = self._smooth_rad[rows], record.iq_a[rows]
         window_rad = record.header.window_rad
         if window_rad is None:
-            return mean_over_angle(iq_a, angle_rad)
+            return mean_over_angle(iq_a, angle_rad, _in_time(record.t_s[rows]))
         # Gravity is the same for all plateaus only between exactly the same angles.
         ends = np.sort(np.array(window_rad) * record.drive.reduction)
         if self.target_rad_s < 0:
@@ -120,11 +125,14 @@ class Window:
         edges = edges_rad if angle_rad[-1] > angle_rad[0] else -edges_rad
         cuts = np.searchsorted(np.maximum.accumulate(way), edges)
         cuts[0], cuts[-1] = 0, len(rows) - 1
+        counts = _in_time(record.t_s[rows])
+        if counts is None:
+            counts = np.ones(len(rows) - 1, bool)
         return np.array(
             [
-                mean_over_angle(iq_a[a : b + 1], angle_rad[a : b + 1])
+                mean_over_angle(iq_a[a : b + 1], angle_rad[a : b + 1], counts[a:b])
                 for a, b in itertools.pairwise(cuts)
-                if angle_rad[b] != angle_rad[a]
+                if np.sum(np.diff(angle_rad[a : b + 1])[counts[a:b]])
             ]
         )
 
@@ -142,11 +150,36 @@ class Window:
         return float(np.std(np.diff(iq_a))) / math.sqrt(2.0 * samples)
 
 
-def mean_over_angle(values: Array, angle_rad: Array) -> float:
-    """∫ values dθ / (θ_end − θ_begin), by the trapezoidal rule."""
-    way_rad = angle_rad[-1] - angle_rad[0]
+def mean_over_angle(values: Array, angle_rad: Array, counts: Flags | None = None) -> float:
+    """∫ values dθ / ∫ dθ, by the trapezoidal rule.
+
+    Args:
+        values: At each sample, (n,).
+        angle_rad: There, (n,).
+        counts: Whether what lies between two samples counts, (n - 1,); all by default.
+    """
+    step_rad = np.diff(angle_rad)
+    if counts is not None:
+        step_rad = np.where(counts, step_rad, 0.0)
     middle = 0.5 * (values[1:] + values[:-1])
-    return float(np.sum(middle * np.diff(angle_rad)) / way_rad)
+    return float(np.sum(middle * step_rad) / np.sum(step_rad))
+
+
+def _in_time(t_s: Array) -> Flags | None:
+    """Which intervals the computer was there for, and not long before; None for all.
+
+    What happens while it is away nobody has measured, and the board's law needs a moment to
+    recover. A link that is always slow is no exception to itself.
+    """
+    step_s = np.diff(t_s)
+    late = step_s > _LATE * float(np.median(step_s))
+    if not late.any():
+        return None
+    ends_s = t_s[1:][late]
+    number = np.searchsorted(ends_s, t_s[:-1], side="right")
+    since_s = t_s[:-1] - np.where(number > 0, ends_s[np.maximum(number - 1, 0)], -math.inf)
+    counts: Flags = ~late & (since_s >= _RECOVERY_S)
+    return counts if np.mean(counts) > _IN_TIME_MIN else None
 
 
 def _smoothed(record: JointRecord, span: Span, speed_rad_s: float) -> Array:

@@ -111,6 +111,11 @@ def _power(exponent: int) -> str:
     return f"×10{str(exponent).translate(_SUPERSCRIPTS)}" if exponent else ""
 
 
+def date_text(recorded_utc: str) -> str:
+    """When a recording was made; a virtual clock begins with the Unix epoch, which is no date."""
+    return "virtual time" if recorded_utc.startswith("1970-01-01T") else recorded_utc
+
+
 def shorten(text: str, length: int) -> str:
     """A text that fits: the middle of a long one is left out, and what cannot be printed replaced.
 

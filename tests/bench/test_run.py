@@ -273,9 +273,9 @@ def test_a_load_arm_swings_to_both_sides_and_comes_back(
 ) -> None:
     hanging = functools.partial(MockRobot, load_arm=MockLoadArm(1.0, 0.2))
     monkeypatch.setattr(loop_rig, "MockRobot", hanging)
-    for module in (plan_module, run_module):  # slowly takes two minutes
+    monkeypatch.setattr(plan_module, "SWING_RAD_S", 2.4)  # slowly takes two minutes
+    for module in (plan_module, run_module):
         monkeypatch.setattr(module, "SWINGS", 1)
-        monkeypatch.setattr(module, "SWING_RAD_S", 2.4)
     bench = Bench(tmp_path, kind="load_arm").drive()
     assert bench.run.problem == ""
     assert bench.run.done == bench.run.total == 2

@@ -184,7 +184,7 @@ def test_a_long_pause_only_delays(kind: str, pause: int) -> None:
 
 
 def test_samples_tell_the_same() -> None:
-    """A sample has the command that went out in it: the reference of the cycle before."""
+    """A sample has the command that went out in it: late, but with the reference of then."""
     late = Late("velocity", [0, 3, 0, 7, 20, 0, 1] * 4)
     decoder = ColumnDecoder(late.rig.session)
     payload = b"".join(payload for _, payload in late.rig.batches)
@@ -192,7 +192,8 @@ def test_samples_tell_the_same() -> None:
     begin = int(np.flatnonzero(columns["joint_mode"][:, 0] == Mode.VELOCITY)[0])
     sent_rad = columns["reference_position_rad"][begin + 1 : begin + CYCLES, 0]
     field_rad = math.tau / 2**16 / 31.0
-    assert sent_rad == pytest.approx(late.positions_rad[: CYCLES - 1], abs=field_rad)
+    expected_rad = undisturbed("velocity").positions_rad[late.k[1:CYCLES] - 2]
+    assert sent_rad == pytest.approx(expected_rad, abs=field_rad)
     skipped = columns["skipped"][begin : begin + 28]
     assert skipped.tolist() == [0, 3, 0, 7, 20, 0, 1] * 4
 
