@@ -77,10 +77,17 @@ def report(recording: Path, directory: Path | None, name: str, *, is_json: bool)
 
 
 def _write(result: BenchResult, picture: BenchPicture, directory: Path, name: str) -> None:
-    from estimation.bench.result_file import write_result  # noqa: PLC0415
+    from estimation.bench.result_file import (  # noqa: PLC0415
+        read_result,
+        replace_file,
+        write_result,
+    )
 
+    own = directory / f"{name}.json"
+    if own.exists():
+        read_result(own)  # what is not ours is not replaced
     directory.mkdir(parents=True, exist_ok=True)
-    write_result(directory / f"{name}.json", result)
+    write_result(own, result)
     if find_spec("matplotlib") is None:
         say(f"armature: {directory / name}.json is written; figures take Matplotlib ('.[report]')")
         return
@@ -90,8 +97,7 @@ def _write(result: BenchResult, picture: BenchPicture, directory: Path, name: st
     figure = draw_bench(result, picture)
     for suffix in (".png", ".pdf"):
         save_figure(figure, directory / f"{name}{suffix}")
-    page = directory / f"{name}.html"
-    page.write_text(make_page(result, picture), encoding="utf-8")
+    replace_file(directory / f"{name}.html", make_page(result, picture).encode())
     say(f"armature: {directory / name}.json, .png, .pdf and .html are written")
 
 

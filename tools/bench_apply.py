@@ -98,6 +98,7 @@ def _misfits(robot: Robot, results: Sequence[BenchResult]) -> Iterator[str]:
     if len(robots) > 1:
         yield f"results of several robots ({', '.join(robots)}): apply those of one"
     joints = {joint.name: joint.drive for joint in robot.joints}
+    limits = {joint.name: joint.limits for joint in robot.joints}
     for result in results:
         name = plain(result.joint)
         drive = joints.get(result.joint)
@@ -117,6 +118,18 @@ def _misfits(robot: Robot, results: Sequence[BenchResult]) -> Iterator[str]:
             if quantity is None or quantity.value < 0:
                 found = "none" if quantity is None else f"{quantity.value:g}"
                 yield f"{name}: {symbol} is {found}, expected at least 0: measure again"
+        if result.plateaus_rejected > result.plateaus_used:
+            yield (
+                f"{name}: {result.plateaus_rejected} plateaus were rejected and only "
+                f"{result.plateaus_used} used: measure again"
+            )
+        if result.f_nm is not None and (result.f_nm.low or 0.0) <= 0.0:
+            yield f"{name}: f is {result.f_nm.value:.3g} N·m and may be zero: measure again"
+        elif result.f_nm is not None and result.f_nm.value > limits[result.joint].torque_max_nm:
+            yield (
+                f"{name}: f is {result.f_nm.value:.3g} N·m, more than the joint's torque_max_nm = "
+                f"{limits[result.joint].torque_max_nm:g}: measure again"
+            )
 
 
 def _replace(path: Path, data: bytes) -> tuple[bool, str | None]:

@@ -113,7 +113,9 @@ def _csv(rows: Sequence[Row]) -> str:
         for name, value in _facts(row).items():
             match value:
                 case list():
-                    cells[name] = "; ".join(value)
+                    cells[name] = _harmless("; ".join(value))
+                case str():
+                    cells[name] = _harmless(value)
                 case bool():
                     cells[name] = str(value).lower()
                 case _ if name in stems:
@@ -128,6 +130,11 @@ def _csv(rows: Sequence[Row]) -> str:
     writer.writeheader()
     writer.writerows(flat)
     return text.getvalue()
+
+
+def _harmless(text: str) -> str:
+    """A text that no spreadsheet takes for a formula."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
 
 
 def _latex(rows: Sequence[Row]) -> str:

@@ -25,6 +25,7 @@ from daq.robot.edit import bench_text, with_velocity_gains
 from daq.wire_limits import wire_problems
 from estimation.errors import EstimationError
 from firmware_protocol.profiles import PROFILES
+from hw_mocks.faults import parse_fault
 from hw_mocks.load_arm import LoadArm as MockLoadArm
 from tools.bench_analyse import report
 from tools.bench_plan import plan_bench
@@ -46,6 +47,7 @@ from tools.mock_options import (
 )
 from tools.progress import progress_bar
 
+OUTPUT_SUFFIXES = (".h5", ".toml", ".json", ".png", ".pdf", ".html")
 _SERIAL_TIMEOUT_MS = 50
 """A laptop is no real-time computer, and an unloaded joint on a bench no arm."""
 _EXAMPLE = """\
@@ -136,7 +138,8 @@ def _friction(arguments: argparse.Namespace) -> int:
     say(_announcement(plan, joint))
     directory.mkdir(parents=True, exist_ok=True)
     robot_file = directory / f"{name}.toml"
-    robot_file.write_text(text, encoding="utf-8", newline="")
+    with robot_file.open("x", encoding="utf-8", newline="") as file:
+        file.write(text)
     with tempfile.TemporaryDirectory(prefix="armature-bench-") as temporary:
         plan_file = Path(temporary, "plan.json")
         plan_file.write_bytes(msgspec.json.encode(plan))
@@ -191,18 +194,23 @@ def _check(arguments: argparse.Namespace) -> None:
         value = getattr(arguments, option[2:].replace("-", "_"))
         if value is not None and not (low <= value <= high and value > 0):
             problems.append(f"{option} {value:g}: must lie between {low:g} and {high:g}")
-    if arguments.load_arm is not None and not all(
-        0.0 < part <= 100.0 for part in arguments.load_arm
-    ):
-        problems.append("--load-arm: mass and length must be more than 0 and at most 100")
+    arm = arguments.load_arm or ()
+    if not all(1e-3 <= part <= 100.0 for part in arm):
+        problems.append("--load-arm: mass and length must lie between 0.001 and 100")
+    for text in arguments.fault:
+        parse_fault(text)
+    timeout_ms = arguments.command_timeout_ms
+    if timeout_ms is not None and not 1 <= timeout_ms <= 255:
+        problems.append(f"--command-timeout-ms {timeout_ms}: must lie between 1 and 255")
     if problems:
         raise ConfigError("armature bench friction", problems)
 
 
 def _check_target(target: Path) -> None:
     problems = []
-    for path in (target, journal_of(target)):
-        if path.exists():
+    outputs = [target.with_suffix(suffix) for suffix in OUTPUT_SUFFIXES]
+    for path in (*outputs, journal_of(target)):
+        if os.path.lexists(path):
             problems.append(f"{path} is there already and is not overwritten: choose another --out")
     parent = next(path for path in target.absolute().parents if path.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK):

@@ -16,6 +16,7 @@ from hw_mocks.truth import draw_truth
 from tools.mock_options import joint_seed
 
 PLATEAUS_MIN = 5
+DWELL_LONGEST_S = 120.0
 
 
 def plan_bench(robot: Robot, joint: Joint, arguments: argparse.Namespace) -> BenchPlan:
@@ -53,6 +54,13 @@ def plan_bench(robot: Robot, joint: Joint, arguments: argparse.Namespace) -> Ben
         load_arm=None if arm is None else LoadArm(mass_kg=arm[0], length_m=arm[1]),
         truth=_mock_truth(robot, joint, arguments),
     )
+    longest_s = max((plateau.dwell_s for plateau in plan.plateaus), default=0.0)
+    if longest_s > DWELL_LONGEST_S:
+        problem = (
+            f"--speed-min: its plateau, a whole motor turn, takes {longest_s:.3g} s, at most "
+            f"{DWELL_LONGEST_S:g} s are allowed"
+        )
+        raise ConfigError(f"bench of joint {joint.name}", [problem])
     if arm is None and len(plan.plateaus) < PLATEAUS_MIN:
         problem = (
             f"--speeds, --repetitions: {len(plan.plateaus)} plateaus, at least {PLATEAUS_MIN} are "

@@ -60,9 +60,6 @@ def _table(arguments: argparse.Namespace) -> int:
     robot_file = robot_text(arguments.robot) if arguments.robot else ""
     robot = parse_robot(robot_file, arguments.robot) if arguments.robot else None
     found = find_results(arguments.paths)
-    places = {os.path.realpath(each.path) for each in found}
-    if arguments.out and os.path.realpath(arguments.out) in places:
-        raise ConfigError(f"--out {arguments.out}", ["is one of the results: choose another file"])
     rows = make_rows(found, robot)
     for row in rows:
         for each in row.sources:
@@ -107,6 +104,15 @@ def _checked_format(arguments: argparse.Namespace) -> str:
             f"--robot {arguments.robot}: a shipped robot is never changed; name a file for your "
             "own with --to FILE"
         )
+    for option, path in (("--out", arguments.out), ("--to", arguments.to)):
+        if path is not None and not path.name:
+            problems.append(f"{option} '{path}': expected the name of a file")
+        elif path is not None and os.path.lexists(path) and not path.is_file():
+            problems.append(f"{option} {path}: is there and is no ordinary file")
+    if arguments.out is not None and os.path.lexists(arguments.out):
+        problems.append(f"--out {arguments.out}: is there already and is not overwritten")
+    if arguments.to is not None and arguments.to.suffix != ".toml":
+        problems.append(f"--to {arguments.to}: expected a name that ends in .toml")
     if problems:
         raise ConfigError("armature bench table", problems)
     return "json" if arguments.json else arguments.format or "text"

@@ -23,6 +23,9 @@ _CURRENT_MARGIN_A = 0.25
 """Measured currents are noisy, and Isat comes in eighths of an ampere."""
 
 
+_MEAN_SHARE = 0.125
+
+
 class Law:
     """Gains and feed-forward of a board's control law for one motor, at the motor."""
 
@@ -61,6 +64,7 @@ class Axis:
         position_rad: Joint angle, as last read; from where the joint was switched on until homed.
         velocity_rad_s: At the joint.
         iq_a: At the motor, with its sign.
+        iq_mean_a: The same, averaged over the last few milliseconds.
         motor_offset_rad: Joint angle = direction · (position on the wire + this) / gear reduction.
         is_homed: Whether positions are the joint's own.
         current_max_a: What may be commanded.
@@ -108,6 +112,7 @@ class Axis:
         "high_rad",
         "hottest_raw",
         "iq_a",
+        "iq_mean_a",
         "is_homed",
         "isat_a",
         "joint",
@@ -189,7 +194,7 @@ class Axis:
         self.current_alarm_a = self.current_max_a * _CURRENT_MARGIN + _CURRENT_MARGIN_A
         self.speed_max_rad_s = joint.limits.velocity_max_rad_s
 
-        self.velocity_rad_s = self.iq_a = 0.0
+        self.velocity_rad_s = self.iq_a = self.iq_mean_a = 0.0
         self._last_raw = 0
         self.forget_home()
 
@@ -210,6 +215,7 @@ class Axis:
         self.position_rad = position_rad = raw * self._rad_per_raw + self._offset_rad
         self.velocity_rad_s = velocity_rad_s = raws[self._velocity_at] * self._rad_s_per_raw
         self.iq_a = iq_a = raws[self._iq_at] * self._a_per_raw
+        self.iq_mean_a += _MEAN_SHARE * (iq_a - self.iq_mean_a)
         return (
             self.low_rad <= position_rad <= self.high_rad
             and -self.speed_max_rad_s <= velocity_rad_s <= self.speed_max_rad_s

@@ -17,6 +17,16 @@ from daq.states import State
 CALIBRATION_MAX_S = 10.0
 _POWERED = (State.CALIBRATING, State.READY, State.ACTIVE, State.STOPPING)
 _NO_LAW = Law()
+_ODD_A = 1.0
+"""Further than this from the mean of the last milliseconds, and than three times that, is odd."""
+
+
+def _present_a(axis: Axis) -> float:
+    """The current that a stop begins with: as measured, unless that sample is an odd one."""
+    mean_a = axis.iq_mean_a
+    is_odd = abs(axis.iq_a - mean_a) > max(_ODD_A, 3.0 * abs(mean_a))
+    present_a = mean_a if is_odd else axis.iq_a
+    return min(max(present_a, -axis.current_max_a), axis.current_max_a)
 
 
 class Machine:
@@ -131,9 +141,7 @@ class Machine:
 
     def _begin_stop(self, after: State, reason: str) -> None:
         self._after_stop = after
-        self._ramp_from_a = [
-            min(max(axis.iq_a, -axis.current_max_a), axis.current_max_a) for axis in self._axes
-        ]
+        self._ramp_from_a = [_present_a(axis) for axis in self._axes]
         self._enter(State.STOPPING, reason)
         self._ramp()
 

@@ -68,7 +68,7 @@ class BenchHeader(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     kind: Literal["free", "mounted", "load_arm"]
     joint: str
-    plateaus: Annotated[int, Meta(ge=0, le=10_000)]
+    plateaus: Annotated[int, Meta(ge=0, le=2000)]
     repetitions: Annotated[int, Meta(ge=1, le=1000)]
     seed: int
     window_rad: tuple[float, float] | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypedDict
 
 import numpy as np
@@ -121,7 +121,10 @@ def analyse_bench(
         temperature_degc=_ends([p.winding_temperature_degc for p in plateaus]),
         bus_voltage_v=_extremes([p.bus_voltage_v for p in plateaus]),
         energy_j=_total([p.energy_j for p in plateaus]),
-        warnings=_warnings(plateaus, chosen, record, drift_percent if is_drifting else 0.0),
+        warnings=(
+            *_warnings(plateaus, chosen, record, drift_percent if is_drifting else 0.0),
+            *_left_out(record, breakaway, inertia),
+        ),
     )
     return BenchAnalysis(result, make_picture(record, plateaus, fits, chosen))
 
@@ -298,6 +301,15 @@ def _warnings(
             f"the recording ends after {len(plateaus)} of {record.header.plateaus} plateaus"
         )
     return tuple(warnings)
+
+
+def _left_out(
+    record: JointRecord, breakaway: Quantity | None, inertia: Quantity | None
+) -> Iterator[str]:
+    if record.ramps and breakaway is None:
+        yield f"too few of {len(record.ramps)} current ramps set it in motion: no breakaway torque"
+    if record.steps and inertia is None:
+        yield f"too few of {len(record.steps)} current steps were fast and long enough: no inertia"
 
 
 def _why(rejected: list[Plateau]) -> str:

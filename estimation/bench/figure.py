@@ -19,6 +19,7 @@ from estimation.bench.palette import PALETTE
 from estimation.bench.panels import draw_friction, draw_load_arm
 from estimation.bench.picture import BenchPicture
 from estimation.bench.result import BenchResult
+from estimation.bench.result_file import replace_file
 from estimation.bench.words import date_text, shorten
 
 _INKED = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
@@ -117,14 +118,16 @@ def save_figure(figure: BenchFigure, path: Path) -> None:
     """
     about: dict[str, Any] = dict(figure.description)
     suffix = path.suffix.lower()
+    image = io.BytesIO()
     with _style():
         if suffix == ".png":
             about["Software"] = about.pop("Creator")
-            figure.savefig(path, format="png", dpi=_PNG_DPI, metadata=about)
+            figure.savefig(image, format="png", dpi=_PNG_DPI, metadata=about)
         elif suffix == ".pdf":
-            figure.savefig(path, format="pdf", metadata={**about, "CreationDate": None})
+            figure.savefig(image, format="pdf", metadata={**about, "CreationDate": None})
         else:
             raise ValueError(f"cannot draw {path.name}: a figure's name ends in .png or .pdf")
+    replace_file(path, image.getvalue())
 
 
 def make_svg(figure: BenchFigure) -> str:

@@ -125,6 +125,9 @@ def read_record(recording: Recording) -> JointRecord:
             f"{recording.path}: {recording.sample_count} samples, a bench test has at most "
             f"{SAMPLES_MAX}"
         )
+    t_s = recording.t_s
+    if len(t_s) > 1 and not np.min(np.diff(t_s)) > 0.0:
+        raise DatasetError(f"{recording.path}: its times do not rise: the file is damaged")
     place = recording.joint_names.index(header.joint)
     robot = recording.robot
     joint = next(joint for joint in robot.joints if joint.name == header.joint)
@@ -141,6 +144,11 @@ def read_record(recording: Recording) -> JointRecord:
     seq = np.asarray(recording["seq"][:])
     problems = [event.text for event in events if event.kind == ev.PROBLEM]
     spans = _Spans([(event.kind, event.seq, event.text) for event in events], seq)
+    driven = sum(event.kind == ev.PLATEAU for event in events)
+    if driven > header.plateaus:
+        raise DatasetError(
+            f"{recording.path}: {driven} plateaus among its events, its plan has {header.plateaus}"
+        )
     return JointRecord(
         header=header,
         robot=robot,
@@ -153,8 +161,8 @@ def read_record(recording: Recording) -> JointRecord:
             pole_pairs=motor.pole_pairs,
             count_rad=math.tau / drive.encoder_counts_per_turn,
         ),
-        profile=str(recording.attributes["board_profiles"][board]),
-        t_s=recording.t_s,
+        profile=_profile(recording, board),
+        t_s=t_s,
         transfer_s=np.asarray(recording["transfer_ns"][:], np.float64) * 1e-9,
         angle_rad=column("joint_position_rad") * drive.gear_reduction,
         velocity_rad_s=column("joint_velocity_rad_s") * drive.gear_reduction,
@@ -183,6 +191,13 @@ def _speed(text: str) -> float | None:
     except ValueError:
         return None
     return speed_rad_s if math.isfinite(speed_rad_s) else None
+
+
+def _profile(recording: Recording, board: int) -> str:
+    profiles = recording.attributes["board_profiles"]
+    if board >= len(profiles):
+        raise DatasetError(f"{recording.path}: says nothing about board {board}: it is damaged")
+    return str(profiles[board])
 
 
 class _Spans:

@@ -18,6 +18,8 @@ INVALID_SHARE, GAP_MAX_S = 0.02, 0.05
 SLIP_SHARE = 0.5
 """Of the usual current: where it falls below this, the gear does not grip."""
 _ROWS_MIN = 20
+_CURRENT_MIN_A = 0.01
+"""Less tells nothing about a gear."""
 _JUMP_COUNTS, _REPLY_AGE_S = 8.0, 0.004
 _SWING_SHARE, _SWING_A = 0.35, 0.1
 _CHECK_CABLE = "check the board's cable and supply"
@@ -207,7 +209,8 @@ def _without_slip(plateau: Plateau, plateaus: list[Plateau]) -> Plateau:
     if len(same) < 2:
         same = [o for o in used if math.isclose(abs(o.joint_velocity_rad_s), abs(speed))]
     usual_a = max((abs(other.iq_a or 0.0) for other in same), default=0.0)
-    if not plateau.is_used or plateau.iq_a is None or abs(plateau.iq_a) >= SLIP_SHARE * usual_a:
+    is_low = plateau.iq_a is not None and abs(plateau.iq_a) < SLIP_SHARE * usual_a
+    if not plateau.is_used or plateau.iq_a is None or not is_low or usual_a < _CURRENT_MIN_A:
         return plateau
     reason = (
         f"the gear slips: the current is {1e3 * abs(plateau.iq_a):.0f} mA where it was "

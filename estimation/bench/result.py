@@ -6,10 +6,14 @@ Coulomb friction at the load. Nothing here computes anything.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 RESULT_FORMAT = "armature bench result"
 RESULT_VERSION = 1
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)]
 
 
 class Quantity(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,8 +166,8 @@ class BenchResult(msgspec.Struct, frozen=True, kw_only=True):
     gear_reduction: float
     models: tuple[FrictionModel, ...]
     plateaus: tuple[Plateau, ...]
-    plateaus_used: int
-    plateaus_rejected: int
+    plateaus_used: Count
+    plateaus_rejected: Count
     drift_percent: float
     drift_is_significant: bool
     temperature_degc: tuple[float, float] | None
@@ -171,5 +175,5 @@ class BenchResult(msgspec.Struct, frozen=True, kw_only=True):
     energy_j: float | None
     duration_s: float
     rate_hz: float
-    skipped: int
+    skipped: Count
     warnings: tuple[str, ...]

@@ -113,7 +113,11 @@ def test_nothing_is_overwritten(measured: Path) -> None:
         (("--dwell", "0"), "--dwell 0: must lie between 0.1 and 60"),
         (("--dwell", "nan"), "--dwell nan: must lie between"),
         (("--repetitions", "99"), "--repetitions 99: must lie between 1 and 20"),
-        (("--load-arm", "-1", "0.2"), "--load-arm: mass and length must be more than 0"),
+        (("--load-arm", "-1", "0.2"), "--load-arm: mass and length must lie between 0.001 and 100"),
+        (("--load-arm", "15", "0.4"), "at most 7.2 A may be used"),
+        (("--speeds", "2", "--repetitions", "1"), "4 plateaus, at least 5 are due"),
+        (("--speed-min", "1e-300"), "at most 120 s are allowed"),
+        (("--command-timeout-ms", "0"), "must lie between 1 and 255"),
         (("--seed", "-1"), "--seed -1: must not be negative"),
         (("--effects", "magic"), "preset 'magic' is unknown"),
         (("--fault", "magic"), "magic"),
@@ -153,3 +157,23 @@ def test_what_is_no_bench_recording_is_refused(tmp_path: Path) -> None:
         outcome = armature("bench", "analyse", path)
         assert outcome.exit_code == 1
         assert text in outcome.err
+
+
+@pytest.mark.parametrize("suffix", [".toml", ".json", ".html", ".pdf"])
+def test_no_file_of_another_is_replaced(tmp_path: Path, suffix: str) -> None:
+    mine = tmp_path / f"joint3{suffix}"
+    mine.write_text("mine")
+    outcome = friction(tmp_path, *QUICK)
+    assert outcome.exit_code == 2
+    assert f"{mine} is there already and is not overwritten" in outcome.err
+    assert mine.read_text() == "mine"
+
+
+def test_analysing_again_replaces_only_its_own_results(measured: Path, tmp_path: Path) -> None:
+    words = ("bench", "analyse", measured / "joint3.h5", "--out", tmp_path)
+    assert armature(*words).exit_code == 0
+    assert armature(*words).exit_code == 0
+    (tmp_path / "joint3.json").write_text("mine")
+    outcome = armature(*words)
+    assert outcome.exit_code == 1
+    assert (tmp_path / "joint3.json").read_text() == "mine"

@@ -291,3 +291,13 @@ def test_several_things_at_once_are_one_stop() -> None:
     assert rig.state is State.FAULT
     assert_safe_stop(rig, tripped)
     assert rig.machine.reason == reason, "the first cause is the one to tell"
+
+
+def test_one_odd_current_does_not_make_a_stop_push() -> None:
+    rig = active_arm()
+    rig.step(50)
+    usual_a = abs(rig.axes[0].iq_mean_a)
+    rig.links[0].tamper = with_values(rig.profiles[0], 0, iq_a=15.0)
+    rig.step(1)
+    rig.machine.stop("a test")
+    assert abs(rig.machine._ramp_from_a[0]) < usual_a + 0.2 * 15.0

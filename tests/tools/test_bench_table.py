@@ -149,8 +149,8 @@ def test_the_text_has_a_row_per_joint_and_fits_100_columns(
     ]
     assert "truth 26.60" in said.out
     assert "12.00 ± 0.12" in said.out
-    assert said.out.count("measured") == 1
-    assert said.out.count("from K_v") == 2
+    assert said.out.count("measured") == 2
+    assert said.out.count("from K_v") == 3
 
 
 def test_truth_is_shown_below_the_estimate(table: Callable[..., Said], tmp_path: Path) -> None:
@@ -342,12 +342,24 @@ def test_out_gets_what_would_be_printed(
 ) -> None:
     printed = table(results, *words).out
     path = tmp_path / "table.out"
-    path.write_text("older")
 
     said = table(results, *words, "--out", path)
 
     assert path.read_text() == printed
     assert said == ("", f"{path}: 3 joints\n")
+    (problem,) = problems_of(lambda: table(results, *words, "--out", path))
+    assert problem == f"--out {path}: is there already and is not overwritten"
+
+
+def test_a_table_replaces_neither_devices_nor_pipes(
+    table: Callable[..., Said], results: Path, tmp_path: Path
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for option in (("--out", pipe), ("--robot", "laas4", "--apply", "--to", pipe)):
+        problems = problems_of(lambda option=option: table(results, *option))
+        assert f"{option[-2]} {pipe}: is there and is no ordinary file" in problems
+    assert pipe.is_fifo()
 
 
 # --- what is no result ----------------------------------------------------------------------------
@@ -390,7 +402,7 @@ def test_the_table_does_not_overwrite_a_result(table: Callable[..., Said], resul
     path = results / "joint1.json"
     before = path.read_bytes()
     (problem,) = problems_of(lambda: table(results, "--json", "--out", path))
-    assert problem == "is one of the results: choose another file"
+    assert problem == f"--out {path}: is there already and is not overwritten"
     assert path.read_bytes() == before
 
 
@@ -615,8 +627,10 @@ def test_a_place_that_cannot_be_written_changes_nothing(
 ) -> None:
     with pytest.raises(OSError, match="No such file"):
         table(results, "--robot", "laas4", "--apply", "--to", tmp_path / "none" / "a.toml")
-    with pytest.raises(OSError, match="Is a directory"):
-        table(results, "--robot", "laas4", "--apply", "--to", results)
+    words = ("--robot", "laas4", "--apply", "--to", results)
+    assert f"--to {results}: is there and is no ordinary file" in problems_of(
+        lambda: table(results, *words)
+    )
     assert not list(tmp_path.rglob("*.bak*"))
 
 
