@@ -96,7 +96,7 @@ def test_gains_that_cannot_work_are_refused_before_anything_moves(tmp_path: Path
 
 @pytest.mark.parametrize("lasts_s", [0.01, 0.05])
 def test_an_encoder_gap_at_high_speed(tmp_path: Path, lasts_s: float) -> None:
-    words = ("--speeds", "2", "--repetitions", "1", "--speed-min", "4.5")
+    words = ("--speeds", "2", "--repetitions", "2", "--speed-min", "4.5")
     outcome = friction(tmp_path, *words, "--fault", f"encoder-gap:at=4.5,for={lasts_s}")
     assert outcome.exit_code == 1
     assert "the encoder has a gap: the motor's position jumps by" in outcome.err
