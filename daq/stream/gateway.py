@@ -181,7 +181,9 @@ class Gateway:
             if asked is None:
                 continue
             try:
-                if is_late and not isinstance(asked.command, Stop):
+                # Nobody knows since when it waits, unless it says itself until when it holds.
+                is_dated = asked.command.expires_ns > 0 or isinstance(asked.command, Stop)
+                if is_late and not is_dated:
                     raise _TOO_LATE
                 self._queue.add(asked)
             except RefusedError as error:
