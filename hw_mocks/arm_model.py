@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daq.robot.description import Joint, Placement, Robot
+from daq.robot.geometry import Matrix, joint_poses
 from hw_mocks.errors import MockConfigError
 from hw_mocks.transmission import make_transmission
 from hw_mocks.truth import JointTruth, Truth, draw_truth, inertia_matrix
@@ -57,8 +58,10 @@ def make_model(robot: Robot, truth: Truth, *, step_s: float, has_rotors: bool = 
     spec.option.disableflags = _WITHOUT
     gears = [make_transmission(*pair) for pair in zip(robot.joints, truth.joints, strict=True)]
     link = spec.worldbody
-    for joint, true, gear in zip(robot.joints, truth.joints, gears, strict=True):
+    parts = zip(robot.joints, truth.joints, gears, joint_poses(robot), strict=True)
+    for joint, true, gear, pose in parts:
         link = _add_link(robot, joint, true, link)
+        _place(link, joint, pose)
         if has_rotors:
             _add_hinge(link, 0.0, gear.joint_coulomb_nm, step_s)
         else:
@@ -149,8 +152,8 @@ def hanging_posture_rad(robot: Robot) -> list[float]:
 
 
 def _add_link(robot: Robot, joint: Joint, true: JointTruth, parent: Any) -> Any:
-    if joint.placement is None or true.link is None:
-        missing = "placement" if joint.placement is None else "link"
+    if true.link is None or (joint.placement is None and joint.dh is None):
+        missing = "link" if true.link is None else "placement"
         problem = f"joints.{joint.name}.{missing}: missing; the physics of an arm needs it"
         raise MockConfigError(f"robot {robot.name}", [problem])
     link = true.link
@@ -158,9 +161,16 @@ def _add_link(robot: Robot, joint: Joint, true: JointTruth, parent: Any) -> Any:
     steiner = link.mass_kg * (centre @ centre * np.eye(3) - np.outer(centre, centre))
     body = _add_body(parent, link.mass_kg, centre, inertia_matrix(link) - steiner)
     body.name = joint.name
-    body.pos = joint.placement.xyz_m
-    body.quat = _quaternion(joint.placement)
     return body
+
+
+def _place(body: Any, joint: Joint, pose: Matrix) -> None:
+    if joint.placement is not None:  # exactly as stated, without the rounding of a matrix
+        body.pos, body.quat = joint.placement.xyz_m, _quaternion(joint.placement)
+        return
+    matrix, quaternion = np.array(pose), np.empty(4)
+    mujoco.mju_mat2Quat(quaternion, matrix[:3, :3].ravel())
+    body.pos, body.quat = matrix[:3, 3], quaternion
 
 
 def _add_body(parent: Any, mass_kg: float, centre_m: Array, inertia_kg_m2: Array) -> Any:

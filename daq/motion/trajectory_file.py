@@ -18,7 +18,7 @@ and is found only there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -135,6 +135,7 @@ def write_trajectory(
     dq_rad_s: ArrayLike,
     tau_nm: ArrayLike | None = None,
     joint_names: Sequence[str] = (),
+    attributes: Mapping[str, str | float] | None = None,
 ) -> None:
     """Writes a trajectory as HDF5, under a temporary name first.
 
@@ -145,6 +146,7 @@ def write_trajectory(
         dq_rad_s: Speeds, of the same shape.
         tau_nm: Feed-forward torques, of the same shape; none to leave them out.
         joint_names: Whose columns they are; checked when the file is read.
+        attributes: How it was made; for people, not looked at when the file is read.
 
     Raises:
         TrajectoryFileError: The shapes do not fit together.
@@ -167,6 +169,7 @@ def write_trajectory(
     temporary = path.with_name(f".{path.name}.part")
     try:
         with h5py.File(temporary, "w") as file:
+            file.attrs.update(attributes or {})
             for key, array in arrays.items():
                 dataset = file.create_dataset(
                     QUANTITIES[key].dataset, data=array, compression="gzip", shuffle=True

@@ -103,7 +103,8 @@ def _create(
     dataset = group.create_dataset(
         layout.name,
         shape=(0, *columns),
-        maxshape=(None, *columns),
+        # A robot without boards has columns of no width, which HDF5 only takes if they may grow.
+        maxshape=(None, *(width or None for width in columns)),
         dtype=h5py.string_dtype() if is_text else layout.dtype,
         chunks=chunks,
         shuffle=None if is_text else True,

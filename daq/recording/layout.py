@@ -287,7 +287,7 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     Attribute("session_start_utc_ns", "integer", "When the session started, Unix time."),
     Attribute("session_start_t_ns", "integer", "The same on the monotonic clock."),
     Attribute("period_ns", "integer", "Time between two cycles."),
-    Attribute("link", "text", "Address of the link, as on the command line."),
+    Attribute("link", "text", "Address of the link; of a mock also what its truth is drawn by."),
     Attribute("is_virtual", "integer", "1 when clocks and timings are virtual, else 0."),
     Attribute("fingerprint", "text", "Of the boards' wire formats."),
     Attribute("joint_names", "texts", "In the order of the columns."),

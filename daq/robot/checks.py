@@ -8,27 +8,35 @@ from __future__ import annotations
 
 import contextlib
 import math
-import random
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from operator import attrgetter
 
-from daq.robot.description import Bus, Joint, Link, PublishedParameters, Robot
-from daq.robot.geometry import (
-    axes_by_dh,
-    axes_by_placement,
-    is_positive_definite,
-    pseudo_inertia,
+from daq.errors import ConfigError
+from daq.robot.arm_checks import (
+    check_bounds,
+    check_coupling,
+    check_inertia,
+    check_kinematics,
+    check_parts,
+    check_total_mass,
 )
-from daq.robot.reading import Problem, Unreadable, UnreadableError, show
+from daq.robot.description import (
+    NOT_DRIVEN,
+    BoardPort,
+    Bus,
+    Drive,
+    Joint,
+    PublishedParameters,
+    Robot,
+)
+from daq.robot.reading import Problem, Unreadable, UnreadableError, describe, show
 
-KINEMATIC_TOLERANCE = 1e-6
-"""How far placements and DH rows may disagree: metres, and radians times a metre."""
 NUMBERS_PER_JOINT = 12
 """Ten rigid-body parameters and two of friction, in a published parameter vector."""
 
 
 def check_profiles(robot: Robot, profiles: Collection[str]) -> list[Problem]:
-    """Finds boards of a wire format that nobody knows.
+    """Finds what keeps a robot from being driven: no boards, or boards that nobody can speak to.
 
     Args:
         robot: The robot.
@@ -37,10 +45,13 @@ def check_profiles(robot: Robot, profiles: Collection[str]) -> list[Problem]:
     Returns:
         The problems.
     """
-    boards = () if isinstance(robot.boards, Unreadable) else robot.boards
+    if isinstance(robot.boards, Unreadable):
+        return []
+    if not robot.boards and not _is_meant_to_be_driven(robot):
+        return [Problem("boards", "missing", f"at least one to drive {robot.name}: {NOT_DRIVEN}")]
     return [
         Problem(f"boards[{index}].profile", show(board.profile), f"one of {', '.join(profiles)}")
-        for index, board in enumerate(boards)
+        for index, board in enumerate(robot.boards)
         if not isinstance(board, Unreadable)
         and isinstance(board.profile, str)
         and board.profile not in profiles
@@ -58,9 +69,10 @@ def check_robot(robot: Robot) -> list[Problem]:
     """
     joints = () if isinstance(robot.joints, Unreadable) else robot.joints
     published = robot.published_parameters
+    is_driven = _is_meant_to_be_driven(robot)
     checks = [
-        _check_bus(robot.bus),
-        _check_some(robot.boards, "boards"),
+        _check_driven(robot) if is_driven else iter(()),
+        _check_bus(robot),
         _check_some(robot.joints, "joints"),
         _check_unique(robot.boards, "boards", "name"),
         _check_unique(robot.boards, "boards", "spi.device"),
@@ -68,19 +80,24 @@ def check_robot(robot: Robot) -> list[Problem]:
         _check_unique(robot.joints, "joints", "drive.output", together_with="drive.board"),
         _check_unique(published, "published_parameters", "name"),
         _check_published(published, robot.joints),
-        _check_kinematics(robot.joints),
+        check_kinematics(robot),
+        check_coupling(robot),
+        check_total_mass(robot),
+        _check_terms(robot),
     ]
     for index, joint in enumerate(joints):
         path = f"joints[{index}]"
         checks += [
+            _check_joint_driven(joint, path) if is_driven else iter(()),
             _check_board(joint, path, robot),
             _check_motor(joint, path, robot),
             _check_current(joint, path, robot),
             _check_direction(joint, path),
             _check_positions(joint, path),
             _check_bench(joint, path),
-            _check_parts(joint, path, len(joints)),
-            _check_inertia(joint, path),
+            check_parts(joint, path, robot, is_driven=is_driven),
+            check_inertia(joint, path),
+            check_bounds(joint, path),
         ]
     problems: list[Problem] = []
     for check in checks:
@@ -89,11 +106,55 @@ def check_robot(robot: Robot) -> list[Problem]:
     return problems
 
 
-def _check_bus(bus: Bus) -> Iterator[Problem]:
+def _is_meant_to_be_driven(robot: Robot) -> bool:
+    """Whether anything in it is there to drive it: then all of it must be."""
+    joints = () if isinstance(robot.joints, Unreadable) else robot.joints
+    return (
+        any(isinstance(tables, Unreadable) or tables for tables in (robot.boards, robot.motors))
+        or robot.has_bus
+        or any(not isinstance(joint, Unreadable) and joint.has_drive for joint in joints)
+    )
+
+
+def _check_driven(robot: Robot) -> Iterator[Problem]:
+    missing = {
+        "bus": (not robot.has_bus, describe(Bus)),
+        "boards": (robot.boards == (), f"at least one, {describe(BoardPort)}"),
+        "motors": (robot.motors == {}, "the motor types that the drives name"),
+    }
+    for path, (is_missing, expected) in missing.items():
+        if is_missing:
+            yield Problem(path, "missing", f"{expected} (only a robot without drives has none)")
+
+
+def _check_joint_driven(joint: Joint, path: str) -> Iterator[Problem]:
+    if joint.kind is None:
+        yield Problem(f"{path}.kind", "missing", '"axial" or "radial"')
+    if not joint.has_drive:
+        expected = f"{describe(Drive)} (only a robot without boards has none)"
+        yield Problem(f"{path}.drive", "missing", expected)
+    elif joint.transmission is not None:
+        found = show({})
+        yield Problem(f"{path}.transmission", found, "this table only for a joint without drive")
+    if not isinstance(joint.limits, Unreadable) and joint.limits.current_max_a == math.inf:
+        yield Problem(f"{path}.limits.current_max_a", "missing", "a number > 0")
+
+
+def _check_bus(robot: Robot) -> Iterator[Problem]:
+    if not robot.has_bus:
+        return
+    bus = robot.bus
     if not bus.min_v < bus.nominal_v:
         yield Problem("bus.min_v", show(bus.min_v), f"less than nominal_v = {bus.nominal_v}")
     if not bus.nominal_v < bus.max_v:
         yield Problem("bus.max_v", show(bus.max_v), f"more than nominal_v = {bus.nominal_v}")
+
+
+def _check_terms(robot: Robot) -> Iterator[Problem]:
+    terms = robot.estimation.terms
+    for index, term in enumerate(terms):
+        if term in terms[:index]:
+            yield Problem(f"estimation.terms[{index}]", show(term), "each term once")
 
 
 def _check_some(tables: Sequence[object], path: str) -> Iterator[Problem]:
@@ -107,7 +168,8 @@ def _check_unique(
     keys = (key,) if together_with is None else (key, together_with)
     seen: dict[Hashable, str] = {}
     for index, table in enumerate(tables):
-        with contextlib.suppress(UnreadableError):
+        # A joint without a drive has no output; that is a mistake of its own, or none.
+        with contextlib.suppress(UnreadableError, ConfigError):
             values = tuple(attrgetter(name)(table) for name in keys)
             here = f"{path}[{index}]"
             if values in seen:
@@ -117,30 +179,31 @@ def _check_unique(
 
 
 def _check_board(joint: Joint, path: str, robot: Robot) -> Iterator[Problem]:
-    yield from _check_known(
-        joint.drive.board, [board.name for board in robot.boards], f"{path}.drive.board"
-    )
+    if joint.has_drive and robot.boards:
+        names = [board.name for board in robot.boards]
+        yield from _check_known(joint.drive.board, names, f"{path}.drive.board")
 
 
 def _check_motor(joint: Joint, path: str, robot: Robot) -> Iterator[Problem]:
-    yield from _check_known(joint.drive.motor, list(robot.motors), f"{path}.drive.motor")
+    if joint.has_drive and robot.motors:
+        yield from _check_known(joint.drive.motor, list(robot.motors), f"{path}.drive.motor")
 
 
 def _check_known(name: str, known: list[str], path: str) -> Iterator[Problem]:
     if name not in known:
-        yield Problem(path, show(name), f"one of {', '.join(known) or '(none is described)'}")
+        yield Problem(path, show(name), f"one of {', '.join(known)}")
 
 
 def _check_current(joint: Joint, path: str, robot: Robot) -> Iterator[Problem]:
-    motor = robot.motors.get(joint.drive.motor)
+    motor = robot.motors.get(joint.drive.motor) if joint.has_drive else None
     limit = joint.limits.current_max_a
-    if motor is not None and limit > motor.current_max_a:
+    if motor is not None and math.inf > limit > motor.current_max_a:
         expected = f"at most {motor.current_max_a}, the {joint.drive.motor}'s current_max_a"
         yield Problem(f"{path}.limits.current_max_a", show(limit), expected)
 
 
 def _check_direction(joint: Joint, path: str) -> Iterator[Problem]:
-    if joint.drive.direction not in (1, -1):
+    if joint.has_drive and joint.drive.direction not in (1, -1):
         yield Problem(f"{path}.drive.direction", show(joint.drive.direction), "1 or -1")
 
 
@@ -162,64 +225,6 @@ def _check_bench(joint: Joint, path: str) -> Iterator[Problem]:
     if low is not None and not low < highest:
         expected = f"less than the highest speed, {highest}"
         yield Problem(f"{path}.bench.speed_min_rad_s", show(low), expected)
-
-
-def _check_parts(joint: Joint, path: str, joint_count: int) -> Iterator[Problem]:
-    """An arm's joint has a placement and a link; a single joint on the bench a load instead."""
-    parts = {"placement": joint.placement, "link": joint.link}
-    if joint.load_inertia_kg_m2 is None:
-        for key, part in parts.items():
-            if part is None:
-                yield Problem(f"{path}.{key}", "missing", f"the {key} of every joint of an arm")
-    elif joint_count > 1 or joint.link is not None or joint.placement is not None:
-        yield Problem(
-            f"{path}.load_inertia_kg_m2",
-            show(joint.load_inertia_kg_m2),
-            "this key only for a single joint without placement and link (on the bench)",
-        )
-
-
-def _check_inertia(joint: Joint, path: str) -> Iterator[Problem]:
-    if joint.link is not None and not is_positive_definite(pseudo_inertia(joint.link)):
-        yield Problem(f"{path}.link", _show_link(joint.link), "values that a rigid body can have")
-
-
-def _show_link(link: Link) -> str:
-    inertia = ", ".join(f"{key} {getattr(link.inertia_kg_m2, key)}" for key in ("xx", "yy", "zz"))
-    return f"mass {link.mass_kg} with inertia {inertia} (pseudo-inertia not positive definite)"
-
-
-def _check_kinematics(joints: Sequence[Joint]) -> Iterator[Problem]:
-    """DH rows, where given, are given for every joint and place the axes where the placements do.
-
-    The base frame is free: it may lie anywhere along the first axis. The axes are compared as seen
-    from the frame that the last joint turns, so that this frame is compared as well.
-    """
-    if all(joint.dh is None for joint in joints):
-        return
-    for index, joint in enumerate(joints):
-        if joint.dh is None:
-            yield Problem(f"joints[{index}].dh", "missing", "a row for every joint or for none")
-    rows = [joint.dh for joint in joints if joint.dh is not None]
-    placements = [joint.placement for joint in joints if joint.placement is not None]
-    if not len(rows) == len(placements) == len(joints):
-        return
-    generator = random.Random(0)
-    deviation = [0.0] * len(joints)
-    for _ in range(3):
-        posture = [generator.uniform(-math.pi, math.pi) for _ in joints]
-        pairs = zip(axes_by_dh(rows, posture), axes_by_placement(placements, posture), strict=True)
-        for index, (by_dh, by_placement) in enumerate(pairs):
-            deviation[index] += math.dist(by_dh, by_placement)
-    wrong = [index for index, total in enumerate(deviation) if not total <= KINEMATIC_TOLERANCE]
-    if wrong:
-        # Seen from the end, a wrong pose spoils every axis before it: only the last one counts.
-        index = wrong[-1]
-        found = f"its axis is {deviation[index]:.2g} off between placements and dh rows"
-        expected = (
-            f"within {KINEMATIC_TOLERANCE}, seen from the last joint's frame (dh may be left out)"
-        )
-        yield Problem(f"joints[{index}]", found, expected)
 
 
 def _check_published(

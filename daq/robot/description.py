@@ -1,8 +1,8 @@
 """The robot description: frozen values, exactly as the robot file states them, in SI units.
 
 Nothing here reads files (`daq.robot.load`) or checks one value against another
-(`daq.robot.checks`); the ranges of single values stand beside their fields. Joint side and motor
-side are always told apart: `gear_reduction` is 1/k_g, motor turns per joint turn.
+(`daq.robot.checks`); the ranges of single values stand beside their fields. A robot without
+boards, motors and drives can be analysed, not driven.
 """
 
 from __future__ import annotations
@@ -13,112 +13,66 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-Positive = Annotated[float, Meta(gt=0)]
-NotNegative = Annotated[float, Meta(ge=0)]
-Name = Annotated[
-    str,
-    Meta(
-        pattern=r"^[A-Za-z][A-Za-z0-9_]{0,39}\Z",
-        description="a name: a letter, then letters, digits or _, at most 40 in all",
-    ),
+from daq.errors import ConfigError
+from daq.robot.bodies import DhRow, Inertia, Link, LinkBounds, Placement
+from daq.robot.driving import (
+    Bench,
+    BoardPort,
+    Bus,
+    Control,
+    Drive,
+    Friction,
+    Gains,
+    Motor,
+    Safety,
+    SpiPort,
+    Timing,
+)
+from daq.robot.tables import Description, Name, NotNegative, Positive, Vector3
+
+__all__ = [
+    "Bench",
+    "BoardPort",
+    "Bus",
+    "Control",
+    "DhRow",
+    "Drive",
+    "Estimation",
+    "Friction",
+    "Gains",
+    "Inertia",
+    "Joint",
+    "JointLimits",
+    "Link",
+    "LinkBounds",
+    "Motor",
+    "Placement",
+    "PublishedParameters",
+    "Robot",
+    "Safety",
+    "SpiPort",
+    "Timing",
+    "Transmission",
+    "Workspace",
 ]
-Cycles = Annotated[int, Meta(ge=1, le=1000)]
-Vector3 = tuple[float, float, float]
+
+NOT_DRIVEN = "it can be analysed, not driven; add bus, boards, motors and drives to its file"
+"""What to say to somebody who wants to drive a robot that has nothing to be driven by."""
 
 
-class Description(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of every table of the robot file: immutable, keys by name, unknown keys refused."""
+class Transmission(Description, frozen=True, kw_only=True):
+    """How motor-side data of a joint without `drive` become joint-side ones."""
 
-
-class Motor(Description, frozen=True, kw_only=True):
-    """A motor type, as its data sheet and the friction bench describe it (motor side)."""
-
-    pole_pairs: Annotated[int, Meta(ge=1, le=100)]
-    kv_rpm_per_v: Positive
-    current_max_a: Positive
-    torque_max_nm: Positive
-    torque_constant_published_nm_per_a: Positive | None = None
-    """As printed in the source, only to compare; calculations use `torque_constant_nm_per_a`."""
-    coil_resistance_ohm: Positive
-
-    @property
-    def torque_constant_nm_per_a(self) -> float:
-        """K_i = (3/2)(1/√3)(60/2π)/K_v (seed 003, equation 4.3)."""
-        return 1.5 / math.sqrt(3.0) * 60.0 / (2.0 * math.pi) / self.kv_rpm_per_v
-
-
-class SpiPort(Description, frozen=True, kw_only=True):
-    """How a board hangs on the SPI bus."""
-
-    device: Annotated[
-        str,
-        Meta(
-            pattern=r"^/dev/spidev[0-9]{1,3}\.[0-9]{1,3}\Z",
-            description='an SPI device such as "/dev/spidev0.0"',
-        ),
-    ]
-    mode: Annotated[int, Meta(ge=0, le=3)] = 0
-    speed_hz: Annotated[int, Meta(ge=10_000, le=125_000_000)] = 8_000_000
-
-    @property
-    def bus_and_chip_select(self) -> tuple[int, int]:
-        """The two numbers of /dev/spidev<bus>.<chip select>."""
-        bus, chip_select = self.device.removeprefix("/dev/spidev").split(".")
-        return int(bus), int(chip_select)
-
-
-class BoardPort(Description, frozen=True, kw_only=True):
-    """One motor board: which wire format it speaks and where it is connected."""
-
-    name: Name
-    profile: Name
-    spi: SpiPort
-    rs485_baud: Annotated[int, Meta(ge=9600, le=20_000_000)] = 12_500_000
-    command_timeout_ms: Annotated[int, Meta(ge=1, le=255)] = 10
-    """The board stops its motors after this long without a valid command. 0 (never) is refused."""
-
-
-class Friction(Description, frozen=True, kw_only=True):
-    """Friction of one drive, at either side of its gear (seed 003, equation 4.11).
-
-    Published tables refer all viscous friction to the motor and all Coulomb friction to the load;
-    who knows better where it arises states it there.
-    """
-
-    viscous_motor_nm_s_per_rad: NotNegative
-    """b_eq of Table 4.3."""
-    coulomb_joint_nm: NotNegative
-    """f of Table 4.3."""
-    viscous_joint_nm_s_per_rad: NotNegative = 0.0
-    coulomb_motor_nm: NotNegative = 0.0
-
-
-class Drive(Description, frozen=True, kw_only=True):
-    """What moves a joint: a motor on one of the two outputs of a board, behind a gear."""
-
-    board: Name
-    output: Annotated[int, Meta(ge=1, le=2)]
-    """Motor 1 or 2 of the board."""
-    motor: Name
-    gear: Name
-    gear_reduction: Annotated[float, Meta(ge=1, le=10_000)]
-    """1/k_g: motor turns per joint turn."""
-    gear_efficiency: Annotated[float, Meta(gt=0, le=1)] = 1.0
-    direction: int = 1
+    gear_reduction: Positive = 1.0
+    """Motor turns per joint turn."""
+    direction: Literal[1, -1] = 1
     """+1 when motor and joint turn the same way, -1 otherwise."""
     joint_offset_rad: float = 0.0
-    """Joint angle at which the motor's encoder index is taken as zero."""
-    rotor_inertia_kg_m2: NotNegative
-    encoder_counts_per_turn: Annotated[int, Meta(ge=2, le=1 << 24)] = 4096
-    friction: Friction
-    """Measured on the friction bench (Table 4.3)."""
-    friction_cad: Friction | None = None
-    """The values that the CAD parameter vector carries (Table A.1), where published."""
-
-    @property
-    def gear_ratio(self) -> float:
-        """k_g: joint speed over motor speed."""
-        return 1.0 / self.gear_reduction
+    """Joint angle at which the motor's angle is zero."""
+    torque_constant_nm_per_a: Positive | None = None
+    """At the motor."""
+    rotor_inertia_kg_m2: NotNegative | None = None
+    """At the motor."""
 
 
 class JointLimits(Description, frozen=True, kw_only=True):
@@ -127,96 +81,26 @@ class JointLimits(Description, frozen=True, kw_only=True):
     position_min_rad: float
     position_max_rad: float
     velocity_max_rad_s: Positive
+    acceleration_max_rad_s2: Positive | None = None
     torque_max_nm: Positive
-    current_max_a: Positive
+    current_max_a: Positive = math.inf
+    """Infinite where the file states none, which only a joint without a drive may do."""
     winding_temperature_max_degc: Annotated[float, Meta(gt=0, le=200)] = 90.0
 
 
-class DhRow(Description, frozen=True, kw_only=True):
-    """One row of standard Denavit-Hartenberg parameters; θ = q + `theta_offset_rad`."""
-
-    a_m: float
-    d_m: float
-    alpha_rad: float
-    theta_offset_rad: float = 0.0
-
-
-class Placement(Description, frozen=True, kw_only=True):
-    """Pose of the joint frame in its parent link, as a URDF states it; the joint turns about z."""
-
-    xyz_m: Vector3
-    rpy_rad: Vector3
-
-
-class Inertia(Description, frozen=True, kw_only=True):
-    """Elements of an inertia matrix about the joint frame's origin (not the centre of mass)."""
-
-    xx: float
-    xy: float
-    yy: float
-    xz: float
-    yz: float
-    zz: float
-
-
-class Link(Description, frozen=True, kw_only=True):
-    """Rigid-body parameters of a link from CAD, in its joint frame."""
-
-    mass_kg: Positive
-    first_moment_kg_m: Vector3
-    """Mass times centre of mass."""
-    inertia_kg_m2: Inertia
-    capsule_radius_m: Positive = 0.04
-    """Radius of the collision capsule."""
-
-
-class Gains(Description, frozen=True, kw_only=True):
-    """Gains of the board's position law, at the motor, as they go over the wire."""
-
-    kp_a_per_rad: NotNegative
-    kd_a_s_per_rad: NotNegative
-    ki_a_per_rad_s: NotNegative = 0.0
-    """Only where the board has an integrator (profile `arm`); ignored elsewhere."""
-
-
-class Control(Description, frozen=True, kw_only=True):
-    """How a joint is controlled unless it is told otherwise."""
-
-    position: Gains = Gains(kp_a_per_rad=0.5, kd_a_s_per_rad=0.01)
-    """To hold, to go somewhere and to follow a trajectory."""
-    velocity: Gains = Gains(kp_a_per_rad=0.02, kd_a_s_per_rad=0.02)
-    """Velocity PI on the board: Kd is the proportional gain, Kp the integral one."""
-
-
-class Bench(Description, frozen=True, kw_only=True):
-    """How a joint is driven on the friction bench, unless the command says otherwise."""
-
-    speed_min_rad_s: Positive | None = None
-    """Slowest speed at the joint; by default one motor turn takes 4 s."""
-    speed_max_rad_s: Positive | None = None
-    """Fastest speed at the joint; by default 95 % of the joint's limit."""
-    speeds: Annotated[int, Meta(ge=2, le=50)] = 9
-    """How many speeds in each direction."""
-    repetitions: Annotated[int, Meta(ge=1, le=20)] = 2
-    """How often all of them are driven, each time in another order."""
-    dwell_s: Annotated[float, Meta(ge=0.1, le=60)] = 1.5
-    """How long a settled speed is measured at least; the fastest twice as long."""
-    settle_max_s: Annotated[float, Meta(ge=0.5, le=60)] = 4.0
-    """A speed that has not settled after this long is given up."""
-    gains: Gains | None = None
-    """Of the velocity PI; by default chosen for the motor's inertia."""
-
-
-class Joint(Description, frozen=True, kw_only=True):
-    """One joint of the chain and the link it moves."""
+class _JointTable(Description, frozen=True, kw_only=True):
+    """A joint exactly as the file states it; see `Joint`."""
 
     name: Name
-    kind: Literal["axial", "radial"]
-    drive: Drive
+    kind: Literal["axial", "radial"] | None = None
+    """Whether the link lies along the joint's axis or across it; stated for every driven joint."""
+    drive: Drive | None = None
+    transmission: Transmission | None = None
     limits: JointLimits
     dh: DhRow | None = None
     placement: Placement | None = None
     link: Link | None = None
+    bounds: LinkBounds | None = None
     load_inertia_kg_m2: NotNegative | None = None
     """For a joint on the bench, which carries no link: what its output shaft turns (joint side)."""
     control: Control = Control()
@@ -224,49 +108,79 @@ class Joint(Description, frozen=True, kw_only=True):
     home_posture_rad: float = 0.0
     """About where the joint stands when the robot is homed, unless the command says otherwise."""
 
+
+class Joint(_JointTable, frozen=True, kw_only=True):
+    """One joint of the chain and the link it moves."""
+
+    # These shadow fields of the table: whoever drives a robot need not ask each time whether
+    # there is a drive, and whoever analyses one asks `has_drive` first.
+    @property  # type: ignore[misc]
+    def drive(self) -> Drive:
+        """What moves it.
+
+        Raises:
+            ConfigError: Nothing does.
+        """
+        drive = super().drive
+        if drive is None:
+            raise ConfigError(f"joint {self.name}", [f"has no drive: {NOT_DRIVEN}"])
+        return drive
+
+    @property
+    def has_drive(self) -> bool:
+        """Whether a motor of ours moves it."""
+        return super().drive is not None
+
     @property
     def is_on_bench(self) -> bool:
         """Whether it turns freely, without a link: then its zero is where it was switched on."""
         return self.load_inertia_kg_m2 is not None
 
+    @property
+    def gear_reduction(self) -> float:
+        """Motor turns per joint turn; 1 where neither drive nor transmission states it."""
+        return self._gear.gear_reduction
 
-class Bus(Description, frozen=True, kw_only=True):
-    """The supply of the boards."""
+    @property
+    def direction(self) -> int:
+        """+1 when motor and joint turn the same way, -1 otherwise."""
+        return self._gear.direction
 
-    nominal_v: Positive
-    min_v: Positive
-    max_v: Positive
+    @property
+    def joint_offset_rad(self) -> float:
+        """Joint angle at which the motor's angle is zero."""
+        return self._gear.joint_offset_rad
+
+    @property
+    def rotor_inertia_kg_m2(self) -> float | None:
+        """At the motor, where known."""
+        return self._gear.rotor_inertia_kg_m2
+
+    @property
+    def _gear(self) -> Drive | Transmission:
+        return super().drive or self.transmission or Transmission()
 
 
-class Timing(Description, frozen=True, kw_only=True):
-    """How the 1 kHz loop is run."""
+class Workspace(Description, frozen=True, kw_only=True):
+    """What is around the robot."""
 
-    priority: Annotated[int, Meta(ge=1, le=98)] = 80
-    """SCHED_FIFO priority."""
-    core: Annotated[int, Meta(ge=0, le=1023)] | None = None
-    """A core of its own, best one that the kernel keeps free (isolcpus)."""
-    spin_us: Annotated[float, Meta(ge=0, le=500)] = 0.0
-    """Wait the last microseconds before a deadline busily: less jitter for some of a core."""
+    ground_z_m: float | None = None
+    """Height of the ground in the base frame."""
 
 
-class Safety(Description, frozen=True, kw_only=True):
-    """When the loop stops the motors by itself: after so many cycles in a row beyond a limit."""
+Term = Literal["viscous", "coulomb", "drive_inertia", "offset", "asymmetric", "stribeck"]
 
-    ramp_s: Annotated[float, Meta(gt=0, le=0.5)] = 0.05
-    """Time in which the safe stop takes the currents to zero."""
-    position_cycles: Cycles = 1
-    velocity_cycles: Cycles = 3
-    current_cycles: Cycles = 5
-    temperature_cycles: Cycles = 10
-    bus_voltage_cycles: Cycles = 10
-    unreadable_cycles: Cycles = 20
-    """Replies that are corrupt, cut short or missing."""
-    stale_cycles: Cycles = 20
-    """Replies that do not confirm our commands: an echoed index or a clock that stands still."""
-    following_error_max_rad: Positive = 0.5
-    """How far a joint may be from where it is led."""
-    skipped_max_per_s: Annotated[int, Meta(ge=1, le=1000)] = 200
-    """Deadline budget: periods that may be skipped within a second."""
+
+class Estimation(Description, frozen=True, kw_only=True):
+    """What is estimated beside the links' parameters, and bounds of the whole arm."""
+
+    terms: tuple[Term, ...] = ("viscous", "coulomb", "drive_inertia")
+    total_mass_min_kg: NotNegative | None = None
+    """Of all moving links."""
+    total_mass_max_kg: Positive | None = None
+    stribeck_velocity_rad_s: Positive = 0.05
+    smooth_sign_velocity_rad_s: Positive | None = None
+    """The sign in the friction model is then tanh(velocity / this), by default a step."""
 
 
 class PublishedParameters(Description, frozen=True, kw_only=True):
@@ -280,8 +194,8 @@ class PublishedParameters(Description, frozen=True, kw_only=True):
     values: tuple[float, ...]
 
 
-class Robot(Description, frozen=True, kw_only=True):
-    """A whole robot, as its file describes it."""
+class _RobotTable(Description, frozen=True, kw_only=True):
+    """A robot exactly as its file states it; see `Robot`."""
 
     schema: Annotated[int, Meta(ge=1, le=1)]
     """Version of the robot file's format."""
@@ -289,17 +203,62 @@ class Robot(Description, frozen=True, kw_only=True):
     description: str
     gravity_m_s2: Vector3 = (0.0, 0.0, -9.81)
     """In the base frame."""
-    bus: Bus
-    motors: dict[Name, Motor]
-    boards: tuple[BoardPort, ...]
+    bus: Bus | None = None
+    motors: dict[Name, Motor] = msgspec.field(default_factory=dict)
+    boards: tuple[BoardPort, ...] = ()
+    dh_convention: Literal["standard", "modified"] = "standard"
     joints: tuple[Joint, ...]
+    coupling: tuple[tuple[float, ...], ...] | None = None
+    """Motor angles, each after its gear reduction, by joint angles; identity where left out."""
+    workspace: Workspace = Workspace()
+    estimation: Estimation = Estimation()
     timing: Timing = Timing()
     safety: Safety = Safety()
     published_parameters: tuple[PublishedParameters, ...] = ()
 
+
+class Robot(_RobotTable, frozen=True, kw_only=True):
+    """A whole robot, as its file describes it."""
+
+    @property  # type: ignore[misc]
+    def bus(self) -> Bus:
+        """The supply of its boards.
+
+        Raises:
+            ConfigError: It has no boards.
+        """
+        bus = super().bus
+        if bus is None:
+            raise ConfigError(f"robot {self.name}", [f"has no bus: {NOT_DRIVEN}"])
+        return bus
+
+    @property
+    def has_bus(self) -> bool:
+        """Whether the file describes a supply."""
+        return super().bus is not None
+
+    @property
+    def is_driven(self) -> bool:
+        """Whether it can be driven; otherwise only analysed."""
+        return bool(self.boards)
+
+    @property
+    def coupling_matrix(self) -> tuple[tuple[float, ...], ...]:
+        """`coupling`, or the identity; shape (n_joints, n_joints)."""
+        if self.coupling is not None:
+            return self.coupling
+        count = range(len(self.joints))
+        return tuple(tuple(float(row == column) for column in count) for row in count)
+
     def motor_of(self, joint: Joint) -> Motor:
         """The motor type that drives a joint."""
         return self.motors[joint.drive.motor]
+
+    def torque_constant_nm_per_a(self, joint: Joint) -> float | None:
+        """Torque per current at a joint's motor, where known."""
+        if joint.has_drive:
+            return self.motor_of(joint).torque_constant_nm_per_a
+        return None if joint.transmission is None else joint.transmission.torque_constant_nm_per_a
 
     def joints_on(self, board: BoardPort) -> tuple[Joint | None, Joint | None]:
         """The joints on a board's outputs 1 and 2; None where nothing is connected."""

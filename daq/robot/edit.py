@@ -11,12 +11,12 @@ from collections.abc import Mapping
 import msgspec
 
 from daq.errors import ConfigError
-from daq.robot.description import Control, Friction, Gains, Robot
+from daq.robot.description import Control, Estimation, Friction, Gains, Link, Robot, Workspace
 from daq.robot.parse import parse_robot
 from daq.robot.reading import show, suggest
 from daq.robot.toml_text import Path, joined, put, statements_of, without
 
-__all__ = ["OUTPUT_SHAFT_KG_M2", "bench_text", "with_friction", "with_velocity_gains"]
+__all__ = ["OUTPUT_SHAFT_KG_M2", "bench_text", "with_friction", "with_links", "with_velocity_gains"]
 
 OUTPUT_SHAFT_KG_M2 = 1e-4
 """Inertia of the gear's output shaft (joint side): our choice, as in bench1."""
@@ -24,7 +24,8 @@ FREE_TURN_RAD = 1e6
 """A free shaft has no stops: a limit that nobody reaches."""
 
 _MADE_BY = "# Made by armature from "
-_JOINT_OF_AN_ARM = ("link", "dh", "placement", "home_posture_rad")
+_JOINT_OF_AN_ARM = ("link", "bounds", "dh", "placement", "home_posture_rad")
+_OF_AN_ARM = ("published_parameters", "workspace", "estimation", "dh_convention")
 
 
 def bench_text(
@@ -61,7 +62,7 @@ def bench_text(
     index = _index(robot, joint, source)
     wanted = _on_bench(robot, index, load_inertia_kg_m2, gains, description)
     (kept,) = wanted.joints
-    others: list[Path] = [("published_parameters",)]
+    others: list[Path] = [(key,) for key in _OF_AN_ARM]
     others += [("motors", name) for name in robot.motors if name not in wanted.motors]
     others += [("boards", i) for i, port in enumerate(robot.boards) if port not in wanted.boards]
     others += [("joints", i) for i in range(len(robot.joints)) if i != index]
@@ -120,6 +121,63 @@ def with_friction(text: str, values: Mapping[str, Friction], *, source: str = "r
     return _checked(joined(statements), wanted, source)
 
 
+def with_links(
+    text: str,
+    links: Mapping[str, Link],
+    rotors_kg_m2: Mapping[str, float],
+    *,
+    source: str = "robot file",
+) -> str:
+    """The same robot file with other links and rotors: those that were identified.
+
+    Args:
+        text: The robot's file.
+        links: The link of each joint that changes, by the joint's name.
+        rotors_kg_m2: Inertia of rotors (motor side), by the joint's name; written where the joint
+            has a drive or a transmission.
+        source: What to call the text in an error.
+
+    Returns:
+        The text, with nothing but those numbers changed.
+
+    Raises:
+        ConfigError: There is no such joint, a link cannot exist or breaks the file's own bounds, or
+            the text has mistakes.
+    """
+    robot = parse_robot(text, source)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    statements = statements_of(text)
+    joints = list(robot.joints)
+    for name, link in links.items():
+        index = _index(robot, name, source)
+        path: Path = ("joints", index, "link")
+        values = msgspec.to_builtins(link)
+        inertia = values.pop("inertia_kg_m2")
+        if joints[index].link is None:
+            values = {key: value for key, value in values.items() if value is not None}
+            statements = put(statements, path, values | {"inertia_kg_m2": inertia}, newline)
+        else:
+            gone = [(*path, key) for key, value in values.items() if value is None]
+            statements = without(statements, gone)
+            old = msgspec.to_builtins(joints[index].link)
+            values = {key: v for key, v in values.items() if v is not None and v != old[key]}
+            statements = put(statements, path, values, newline)
+            statements = put(statements, (*path, "inertia_kg_m2"), inertia, newline)
+        joints[index] = msgspec.structs.replace(joints[index], link=link)
+    for name, rotor_kg_m2 in rotors_kg_m2.items():
+        index = _index(robot, name, source)
+        joint = joints[index]
+        key = "drive" if joint.has_drive else "transmission"
+        part = joint.drive if joint.has_drive else joint.transmission
+        if part is not None:
+            values = {"rotor_inertia_kg_m2": rotor_kg_m2}
+            statements = put(statements, ("joints", index, key), values, newline)
+            changed = msgspec.structs.replace(part, rotor_inertia_kg_m2=rotor_kg_m2)
+            joints[index] = msgspec.structs.replace(joint, **{key: changed})
+    wanted = msgspec.structs.replace(robot, joints=tuple(joints))
+    return _checked(joined(statements), wanted, source)
+
+
 def with_velocity_gains(text: str, joint: str, gains: Gains, *, source: str = "robot file") -> str:
     """The same robot file with other gains for a joint's velocity control.
 
@@ -172,6 +230,7 @@ def _on_bench(
         dh=None,
         placement=None,
         link=None,
+        bounds=None,
         home_posture_rad=0.0,
     )
     return msgspec.structs.replace(
@@ -180,6 +239,9 @@ def _on_bench(
         motors={joint.drive.motor: robot.motor_of(joint)},
         boards=tuple(board for board in robot.boards if board.name == joint.drive.board),
         joints=(alone,),
+        dh_convention="standard",
+        workspace=Workspace(),
+        estimation=Estimation(),
         published_parameters=(),
     )
 

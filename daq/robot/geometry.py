@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from daq.robot.description import DhRow, Link, Placement
+from daq.robot.bodies import DhRow, Link, Placement
+from daq.robot.description import Robot
 
 Matrix = tuple[tuple[float, ...], ...]
 Line = tuple[float, ...]
@@ -52,29 +53,59 @@ def placement_pose(placement: Placement) -> Matrix:
     return multiply(translation(*placement.xyz_m), *turns)
 
 
-def axes_by_placement(
-    placements: Iterable[Placement], joint_position_rad: Sequence[float]
-) -> list[Line]:
-    """The joint axes as lines, seen from the frame that the last joint turns."""
-    axes, frame = [], IDENTITY
-    for placement, position in zip(placements, joint_position_rad, strict=True):
-        axes.append(multiply(frame, placement_pose(placement)))
-        frame = multiply(axes[-1], rotation(2, position))
-    return [_z_axis_seen_from(frame, axis) for axis in axes]
+def row_poses(rows: Sequence[DhRow], convention: str) -> tuple[Matrix, ...]:
+    """The joint frames that DH rows place, each in the turned one before it.
+
+    Args:
+        rows: One per joint.
+        convention: "standard" or "modified". Standard rows go Rz(θ)·Tz(d)·Tx(a)·Rx(α), so joint i
+            stands where the constant part of row i−1 leads; the last row's leads to the tool.
+            Modified rows go Rx(α)·Tx(a)·Rz(θ)·Tz(d), and row i alone places joint i.
+    """
+    poses, before = [], IDENTITY
+    for row in rows:
+        shift, tilt = translation(row.a_m, 0.0, row.d_m), rotation(0, row.alpha_rad)
+        turn = rotation(2, row.theta_offset_rad)
+        if convention == "modified":
+            along = translation(row.a_m, 0.0, 0.0), translation(0.0, 0.0, row.d_m)
+            poses.append(multiply(tilt, *along, turn))
+        else:
+            poses.append(multiply(before, turn))
+            before = multiply(shift, tilt)
+    return tuple(poses)
 
 
-def axes_by_dh(rows: Iterable[DhRow], joint_position_rad: Sequence[float]) -> list[Line]:
+def joint_poses(robot: Robot) -> tuple[Matrix, ...]:
+    """The pose of each joint's frame in the turned frame of the joint before it.
+
+    Joint i at angle q moves its link by pose i · Rz(q); the parameters of that link refer to the
+    frame after that turn. The first pose is in the base frame.
+
+    Args:
+        robot: Placements place its joints; without them DH rows do. A joint on the bench, which
+            has neither, stands in the base frame.
+    """
+    placements = [joint.placement for joint in robot.joints if joint.placement is not None]
+    if placements:
+        return tuple(placement_pose(placement) for placement in placements)
+    rows = [joint.dh for joint in robot.joints if joint.dh is not None]
+    if rows:
+        return row_poses(rows, robot.dh_convention)
+    return (IDENTITY,) * len(robot.joints)
+
+
+def axes_of(poses: Iterable[Matrix], joint_position_rad: Sequence[float]) -> list[Line]:
     """The joint axes as lines, seen from the frame that the last joint turns.
 
-    That frame is the last one before the constant part (d, a, α) of the last row, which leads on to
-    the tool. Joint i turns about z of frame i−1; row i is Rz(θ)·Tz(d)·Tx(a)·Rx(α).
+    Args:
+        poses: Of each joint in the turned frame before it.
+        joint_position_rad: One angle per joint.
     """
-    axes, turned, frame = [], IDENTITY, IDENTITY
-    for row, position in zip(rows, joint_position_rad, strict=True):
-        axes.append(frame)
-        turned = multiply(frame, rotation(2, position + row.theta_offset_rad))
-        frame = multiply(turned, translation(row.a_m, 0.0, row.d_m), rotation(0, row.alpha_rad))
-    return [_z_axis_seen_from(turned, axis) for axis in axes]
+    axes, frame = [], IDENTITY
+    for pose, position in zip(poses, joint_position_rad, strict=True):
+        axes.append(multiply(frame, pose))
+        frame = multiply(axes[-1], rotation(2, position))
+    return [_z_axis_seen_from(frame, axis) for axis in axes]
 
 
 def pseudo_inertia(link: Link) -> Matrix:
@@ -98,6 +129,23 @@ def is_positive_definite(matrix: Matrix) -> bool:
         for below in rows[k + 1 :]:
             factor = below[k] / row[k]
             below[:] = [value - factor * above for value, above in zip(below, row, strict=True)]
+    return True
+
+
+def is_invertible(matrix: Matrix) -> bool:
+    """Whether a square matrix has an inverse by more than rounding (pivots)."""
+    rows = [list(row) for row in matrix]
+    scale = max((abs(value) for row in rows for value in row), default=1.0)
+    while rows:
+        pivot = max(rows, key=lambda row: abs(row[0]))
+        if not abs(pivot[0]) > 1e-9 * scale:
+            return False
+        others = [row for row in rows if row is not pivot]
+        factors = [row[0] / pivot[0] for row in others]
+        rows = [
+            [value - factor * above for value, above in zip(row[1:], pivot[1:], strict=True)]
+            for row, factor in zip(others, factors, strict=True)
+        ]
     return True
 
 

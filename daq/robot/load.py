@@ -23,7 +23,8 @@ def load_robot(name_or_path: str, *, profiles: Collection[str] = ()) -> Robot:
 
     Args:
         name_or_path: A shipped robot's name such as "laas4", or the path of a .toml file.
-        profiles: The wire formats that boards may name; by default any.
+        profiles: The wire formats that boards may name, for who will drive the robot: one without
+            boards is then refused. By default any, and none is needed.
 
     Returns:
         The robot.

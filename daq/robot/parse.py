@@ -20,7 +20,8 @@ def parse_robot(text: str, source: str, *, profiles: Collection[str] = ()) -> Ro
     Args:
         text: The text, TOML.
         source: What to call the text in an error: its file, or the recording it was found in.
-        profiles: The wire formats that boards may name; by default any.
+        profiles: The wire formats that boards may name, for who will drive the robot: one without
+            boards is then refused. By default any, and none is needed.
 
     Returns:
         The robot.
@@ -50,7 +51,8 @@ def build_robot(
     Args:
         data: The file's top-level table.
         source: What to call the file in an error.
-        profiles: The wire formats that boards may name; by default any.
+        profiles: The wire formats that boards may name, for who will drive the robot: one without
+            boards is then refused. By default any, and none is needed.
 
     Returns:
         The robot.

@@ -8,7 +8,13 @@ import numpy.typing as npt
 import pytest
 
 from daq.robot import DhRow, Inertia, Link, Placement, load_robot
-from daq.robot.geometry import axes_by_dh, axes_by_placement, is_positive_definite, pseudo_inertia
+from daq.robot.geometry import (
+    axes_of,
+    is_positive_definite,
+    placement_pose,
+    pseudo_inertia,
+    row_poses,
+)
 
 Matrix = npt.NDArray[np.float64]
 AXES = {"x": (1, 2), "y": (2, 0), "z": (0, 1)}
@@ -74,8 +80,9 @@ def test_axes_elbow_and_last_frame_equal_dh(
     np.testing.assert_allclose(by_dh[3][:3, 3], placed[4][:3, 3], atol=1e-12)
     np.testing.assert_allclose(by_dh[4], placed[4], atol=1e-12)
 
-    ours = axes_by_placement(placements, list(posture))
-    np.testing.assert_allclose(axes_by_dh(rows, list(posture)), ours, atol=1e-12)
+    ours = axes_of([placement_pose(p) for p in placements], list(posture))
+    by_rows = axes_of(row_poses(rows, "standard"), list(posture))
+    np.testing.assert_allclose(by_rows, ours, atol=1e-12)
     for index, line in enumerate(ours):
         seen = np.linalg.inv(placed[4]) @ placed[index + 1]
         direction = seen[:3, 2]
@@ -101,8 +108,9 @@ def test_a_chain_placed_as_its_dh_rows_say_agrees_whatever_its_tool() -> None:
         Placement(xyz_m=(0.3, 0.0, 0.1), rpy_rad=(0.4, 0.0, 0.0)),
     ]
     posture = (0.7, -1.1)
-    by_placement = axes_by_placement(placements, posture)
-    np.testing.assert_allclose(axes_by_dh(rows, posture), by_placement, atol=1e-12)
+    by_placement = axes_of([placement_pose(placement) for placement in placements], posture)
+    by_rows = axes_of(row_poses(rows, "standard"), posture)
+    np.testing.assert_allclose(by_rows, by_placement, atol=1e-12)
 
 
 def test_pseudo_inertia_of_points_is_the_sum_of_their_outer_products() -> None:

@@ -77,7 +77,7 @@ def test_ten_mistakes_yield_exactly_those_ten() -> None:
             "motors: an array of 0, expected a table of names, each with a table with ",
         ),
         ("motors.9a = {}", 'motors.9a: "9a", expected a name'),
-        ("joints = {}", "joints: a table, expected an array, each a table with name, kind, drive"),
+        ("joints = {}", "joints: a table, expected an array, each a table with name, limits"),
         (f"description = [{'1,' * 99}]", "description: an array of 99, expected a text"),
         (f"schema = 0x1{'0' * 99}", "schema: an integer of 397 bits, expected 1"),
         (f"schema = '{'x' * 99}'", f'schema: "{"x" * 56}..., expected 1'),
@@ -163,6 +163,16 @@ OPTIONAL = {
     "velocity",
     "ki_a_per_rad_s",
     "home_posture_rad",
+    "acceleration_max_rad_s2",
+    "bounds",
+    "mass_min_kg",
+    "mass_max_kg",
+    "tip_m",
+    "workspace",
+    "ground_z_m",
+    "estimation",
+    "total_mass_min_kg",
+    "total_mass_max_kg",
 }
 NEEDED_PATHS = [path for path in KEY_PATHS if path[-1] not in OPTIONAL and path[:-1] != ("motors",)]
 

@@ -1,0 +1,176 @@
+"""The chain of turning joints in a URDF, and what each of them carries. Pure computation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from estimation.errors import UrdfError
+from estimation.urdf.tree import Array, Body, Tree, UrdfJoint
+
+_SOLUTION = "choose the chain with --tip LINK or hold joints with --lock JOINT=VALUE"
+_TURNING = ("revolute", "continuous")
+
+
+@dataclass(frozen=True, slots=True)
+class ChainJoint:
+    """A joint that turns about z of its own frame.
+
+    Attributes:
+        joint: As the URDF states it.
+        pose: Its frame in the turned one of the joint before it, shape (4, 4).
+        bodies: What it carries, in its turned frame: the link and everything fixed to it.
+    """
+
+    joint: UrdfJoint
+    pose: Array
+    bodies: tuple[Body, ...]
+
+
+def make_chain(
+    tree: Tree, source: str, *, tip: str | None, lock: Mapping[str, float]
+) -> tuple[list[ChainJoint], list[str]]:
+    """Finds the chain and merges what does not move on its own into its links.
+
+    Args:
+        tree: The URDF.
+        source: What to call it in an error.
+        tip: The chain leads to this link; joints elsewhere are held at 0. By default all joints
+            that move must lie in one chain.
+        lock: Joints to hold, and where (rad or m).
+
+    Returns:
+        The chain from the base outwards, and warnings.
+
+    Raises:
+        UrdfError: The joints that move are no chain of turning ones; names those in the way.
+    """
+    warnings: list[str] = []
+    held = _check_locks(tree, source, lock)
+    free = [joint for joint in tree.joints.values() if joint.kind != "fixed"]
+    free = [joint for joint in free if joint.name not in held]
+    if tip is not None:
+        way = _way_to(tree, tip, source)
+        aside = [joint for joint in free if joint.name not in way]
+        held |= _hold(aside, held)
+        if aside:
+            values = ", ".join(f"{joint.name} at {held[joint.name]:g}" for joint in aside)
+            warnings.append(f"held, as they do not lie on the way to {tip}: {values}")
+        free = [joint for joint in free if joint.name in way]
+    wrong = [
+        f"{joint.name} ({'mimic' if joint.mimic else joint.kind})"
+        for joint in free
+        if joint.mimic is not None or joint.kind not in _TURNING
+    ]
+    if wrong:
+        problem = f"joints that cannot be part of the chain: {', '.join(wrong)}; {_SOLUTION}"
+        raise UrdfError(source, problem)
+    if not free:
+        raise UrdfError(source, "no joint is left that turns, expected at least one")
+    names = {joint.name for joint in free}
+    chain: list[ChainJoint] = []
+    link, frame = tree.root, np.eye(4)
+    while True:
+        attached = list(_attached(tree, link, frame, held))
+        if chain:
+            bodies = tuple(
+                _moved(body, pose)
+                for name, pose in attached
+                if (body := tree.links[name]) is not None
+            )
+            chain[-1] = ChainJoint(chain[-1].joint, chain[-1].pose, bodies)
+        following = [
+            (joint, pose)
+            for name, pose in attached
+            for joint in tree.carried[name]
+            if joint.name in names
+        ]
+        if not following:
+            return chain, warnings
+        if len(following) > 1:
+            branches = ", ".join(joint.name for joint, _ in following)
+            raise UrdfError(source, f"the arm branches at {link}: {branches}; {_SOLUTION}")
+        ((joint, pose),) = following
+        turn = _from_z_to(joint.axis)
+        chain.append(ChainJoint(joint, pose @ joint.origin @ turn, ()))
+        link, frame = joint.child, turn.T
+
+
+def _check_locks(tree: Tree, source: str, lock: Mapping[str, float]) -> dict[str, float]:
+    for name, value in lock.items():
+        joint = tree.joints.get(name)
+        if joint is None:
+            known = ", ".join(j.name for j in tree.joints.values() if j.kind != "fixed")
+            raise UrdfError(source, f"--lock {name}: no such joint, expected one of {known}")
+        if joint.kind == "fixed":
+            raise UrdfError(source, f"--lock {name}: it is fixed already")
+        if not math.isfinite(value) or (value and joint.kind in ("floating", "planar")):
+            expected = "0 for a joint of that kind" if math.isfinite(value) else "a finite number"
+            raise UrdfError(source, f"--lock {name}={value}: expected {expected}")
+    held = dict(lock)
+    # What follows a joint that is held stands still as well.
+    followers = [j for j in tree.joints.values() if j.mimic and j.name not in held]
+    for joint in followers:
+        if joint.mimic is not None and joint.mimic[0] in lock:
+            master, factor, offset = joint.mimic
+            held[joint.name] = factor * lock[master] + offset
+    return held
+
+
+def _hold(joints: list[UrdfJoint], held: Mapping[str, float]) -> dict[str, float]:
+    """Where joints stand that are held without being told so: at 0, or where their master is."""
+    values = {}
+    for joint in joints:
+        master, factor, offset = joint.mimic or ("", 0.0, 0.0)
+        values[joint.name] = factor * held.get(master, 0.0) + offset
+    return values
+
+
+def _way_to(tree: Tree, tip: str, source: str) -> set[str]:
+    """The names of the joints between the base and a link."""
+    if tip not in tree.links:
+        raise UrdfError(
+            source, f"--tip {tip}: no such link, expected one of {', '.join(tree.links)}"
+        )
+    mover = {joint.child: joint for joint in tree.joints.values()}
+    way, link = set(), tip
+    while link in mover:
+        way.add(mover[link].name)
+        link = mover[link].parent
+    return way
+
+
+def _attached(
+    tree: Tree, link: str, frame: Array, held: Mapping[str, float]
+) -> Iterator[tuple[str, Array]]:
+    """A link and all that is fixed to it, with the pose of each."""
+    waiting = [(link, frame)]
+    while waiting:
+        name, pose = waiting.pop()
+        yield name, pose
+        for joint in tree.carried[name]:
+            if joint.kind == "fixed" or joint.name in held:
+                waiting.append((joint.child, pose @ joint.displacement(held.get(joint.name, 0.0))))
+
+
+def _moved(body: Body, pose: Array) -> Body:
+    turn = pose[:3, :3]
+    centre = turn @ body.centre_m + pose[:3, 3]
+    return Body(body.mass_kg, centre, turn @ body.inertia_kg_m2 @ turn.T)
+
+
+def _from_z_to(axis: Array) -> Array:
+    """The shortest turn that takes z to an axis, shape (4, 4); about x where there are many."""
+    pose = np.eye(4)
+    x, y, z = axis
+    sine = math.hypot(x, y)
+    if sine < 1e-12:
+        pose[1, 1] = pose[2, 2] = math.copysign(1.0, z)
+        return pose
+    # Rodrigues' formula about the unit vector (−y, x, 0)/sine.
+    cross = np.cross(np.eye(3), np.array([-y, x, 0.0]) / sine)
+    pose[:3, :3] += sine * cross + (1.0 - z) * (cross @ cross)
+    return pose

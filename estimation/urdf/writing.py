@@ -1,0 +1,129 @@
+"""The URDF of a robot, for other programs. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from xml.sax.saxutils import escape
+
+import numpy as np
+
+from daq.robot import Joint, Link, Robot
+from daq.robot.geometry import Matrix, joint_poses
+from estimation.errors import UrdfError
+from estimation.urdf.reading import rpy_of
+
+BASE = "base"
+"""The link that does not move; those that do end in `_link`."""
+
+
+def urdf_text(robot: Robot, friction: Mapping[str, tuple[float, float]] | None = None) -> str:
+    """A URDF that moves as the robot does.
+
+    Friction is stated at the joint. What a URDF cannot say stands in comments: gravity, the
+    inertia of rotors, the coupling of motors.
+
+    Args:
+        robot: One whose links are all known.
+        friction: Viscous and Coulomb friction at joints, by name, in place of the drives' own.
+
+    Raises:
+        UrdfError: A link is not known.
+    """
+    unknown = [joint.name for joint in robot.joints if joint.link is None]
+    if unknown:
+        problem = f"joints without a link: {', '.join(unknown)}; a URDF needs all of them"
+        raise UrdfError(f"robot {robot.name}", problem)
+    gravity = ", ".join(f"{part:g}" for part in robot.gravity_m_s2)
+    lines = [
+        '<?xml version="1.0"?>',
+        f"<!-- Made by armature from robot {robot.name}: {_comment(robot.description)} -->",
+        f"<!-- Gravity in the base frame (m/s2): {gravity} -->",
+    ]
+    if robot.coupling is not None:
+        rows = "; ".join(" ".join(f"{part:g}" for part in row) for row in robot.coupling)
+        lines.append(f"<!-- Motor angles after their gears, by joint angles: {rows} -->")
+    lines += [f'<robot name="{robot.name}">', f'  <link name="{BASE}"/>']
+    parent = BASE
+    for joint, pose in zip(robot.joints, joint_poses(robot), strict=True):
+        lines += _joint_lines(joint, pose, parent, (friction or {}).get(joint.name))
+        parent = f"{joint.name}_link"
+    return "\n".join([*lines, "</robot>"]) + "\n"
+
+
+def _joint_lines(
+    joint: Joint, pose: Matrix, parent: str, stated: tuple[float, float] | None
+) -> Iterator[str]:
+    limits, matrix = joint.limits, np.array(pose)
+    yield f'  <joint name="{joint.name}" type="revolute">'
+    yield f"    {_origin(matrix[:3, 3].tolist(), rpy_of(matrix))}"
+    yield f'    <parent link="{parent}"/>'
+    yield f'    <child link="{joint.name}_link"/>'
+    yield '    <axis xyz="0 0 1"/>'
+    yield (
+        f'    <limit lower="{limits.position_min_rad!r}" upper="{limits.position_max_rad!r}"'
+        f' effort="{limits.torque_max_nm!r}" velocity="{limits.velocity_max_rad_s!r}"/>'
+    )
+    if stated is not None:
+        yield f'    <dynamics damping="{stated[0]!r}" friction="{stated[1]!r}"/>'
+    elif joint.has_drive:
+        friction, reduction = joint.drive.friction, joint.gear_reduction
+        viscous = friction.viscous_joint_nm_s_per_rad
+        viscous += friction.viscous_motor_nm_s_per_rad * reduction**2
+        coulomb = friction.coulomb_joint_nm + friction.coulomb_motor_nm * reduction
+        yield f'    <dynamics damping="{viscous!r}" friction="{coulomb!r}"/>'
+    yield "  </joint>"
+    if joint.link is not None:
+        yield from _link_lines(joint.name, joint.link)
+    yield from _transmission_lines(joint)
+
+
+def _link_lines(name: str, link: Link) -> Iterator[str]:
+    about = link.inertia_kg_m2
+    centre = np.array(link.first_moment_kg_m) / link.mass_kg
+    steiner = link.mass_kg * (centre @ centre * np.eye(3) - np.outer(centre, centre))
+    stated = np.array(
+        [
+            [about.xx, about.xy, about.xz],
+            [about.xy, about.yy, about.yz],
+            [about.xz, about.yz, about.zz],
+        ]
+    )
+    inertia = (stated - steiner).tolist()
+    places = {"ixx": (0, 0), "ixy": (0, 1), "ixz": (0, 2), "iyy": (1, 1), "iyz": (1, 2)}
+    places["izz"] = (2, 2)
+    elements = " ".join(f'{key}="{inertia[row][at]!r}"' for key, (row, at) in places.items())
+    yield f'  <link name="{name}_link">'
+    yield "    <inertial>"
+    yield f"      {_origin(centre.tolist(), (0.0, 0.0, 0.0))}"
+    yield f'      <mass value="{link.mass_kg!r}"/>'
+    yield f"      <inertia {elements}/>"
+    yield "    </inertial>"
+    yield "  </link>"
+
+
+def _transmission_lines(joint: Joint) -> Iterator[str]:
+    rotor = joint.rotor_inertia_kg_m2
+    if rotor is not None:
+        yield f"  <!-- Rotor inertia of {joint.name}, at the motor: {rotor!r} kg m2 -->"
+    if joint.has_drive or joint.transmission is not None:
+        interface = "<hardwareInterface>EffortJointInterface</hardwareInterface>"
+        reduction = joint.direction * joint.gear_reduction
+        yield f'  <transmission name="{joint.name}_transmission">'
+        yield "    <type>transmission_interface/SimpleTransmission</type>"
+        yield f'    <joint name="{joint.name}">{interface}</joint>'
+        yield f'    <actuator name="{joint.name}_motor">'
+        yield f"      {interface}"
+        yield f"      <mechanicalReduction>{reduction!r}</mechanicalReduction>"
+        yield "    </actuator>"
+        yield "  </transmission>"
+
+
+def _origin(xyz: list[float], rpy: tuple[float, float, float]) -> str:
+    place, turn = (" ".join(repr(part + 0.0) for part in parts) for parts in (xyz, rpy))
+    return f'<origin xyz="{place}" rpy="{turn}"/>'
+
+
+def _comment(text: str) -> str:
+    """Text that may stand in an XML comment."""
+    printable = "".join(each if each.isprintable() else " " for each in text)
+    return escape(printable).replace("--", "- -").rstrip("-")

@@ -1,0 +1,165 @@
+"""`armature robot`, and what drives a robot when there is nothing to drive."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daq.robot import load_robot
+
+Armature = Callable[..., Any]
+
+
+@pytest.fixture
+def analysed(armature: Armature, tmp_path: Path) -> Path:
+    """A robot file that came through a URDF."""
+    urdf, made = tmp_path / "laas4.urdf", tmp_path / "other.toml"
+    assert armature("robot", "to-urdf", "laas4", "--out", str(urdf)).exit_code == 0
+    result = armature("robot", "from-urdf", str(urdf), "--out", str(made), "--name", "other")
+    assert (result.exit_code, result.err) == (0, "")
+    assert result.out == f"{made}: robot other, 4 joints; can be analysed, not driven\n"
+    return made
+
+
+def test_show_a_driven_robot(armature: Armature, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    result = armature("robot", "show", "laas4")
+    assert result.exit_code == 0
+    assert "4 joints; can be driven" in result.out
+    assert re.search(r"joint1 .* 0.276 . mn5006 +.  +31 ", result.out)
+    assert "total mass of the links: 1.487 kg" in result.out
+
+
+def test_show_an_analysed_robot(
+    armature: Armature, analysed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    result = armature("robot", "show", str(analysed))
+    assert result.exit_code == 0
+    assert "4 joints; can be analysed, not driven" in result.out
+    assert re.search(r"joint1 .* 0.276 . transmission +. +31 ", result.out)
+
+
+def test_show_as_json(armature: Armature, analysed: Path) -> None:
+    facts = armature("robot", "show", str(analysed), "--json").json
+    assert (facts["robot"], facts["is_driven"]) == ("other", False)
+    assert facts["total_mass_kg"] == pytest.approx(1.487)
+    assert [joint["gear_reduction"] for joint in facts["joints"]] == [31, 27, 31, 27]
+    assert {joint["moved_by"] for joint in facts["joints"]} == {"transmission"}
+    assert {joint["current_max_a"] for joint in facts["joints"]} == {None}
+    driven = armature("robot", "show", "laas4", "--json").json["joints"][0]
+    assert (driven["moved_by"], driven["motor"], driven["current_max_a"]) == ("drive", "mn5006", 20)
+
+
+def test_show_what_is_not_known(armature: Armature, tmp_path: Path) -> None:
+    path = tmp_path / "bare.toml"
+    path.write_text(
+        'schema = 1\nname = "bare"\ndescription = ""\ncoupling = [[1, 0], [0.5, 1]]\n'
+        + "".join(
+            f'[[joints]]\nname = "q{i}"\ndh = {{ a_m = 0.1, d_m = 0, alpha_rad = 0 }}\n'
+            "[joints.limits]\nposition_min_rad = -1\nposition_max_rad = 1\n"
+            "velocity_max_rad_s = 2\ntorque_max_nm = 3\n"
+            for i in range(2)
+        )
+    )
+    result = armature("robot", "show", str(path))
+    assert "total mass: not known (q0, q1 without link)" in result.out
+    assert "motors are coupled" in result.out
+
+
+def test_files_are_not_overwritten(armature: Armature, analysed: Path) -> None:
+    before = analysed.read_bytes()
+    urdf = analysed.with_name("laas4.urdf")
+    for words in (["from-urdf", str(urdf)], ["to-urdf", "laas4"]):
+        result = armature("robot", *words, "--out", str(analysed))
+        assert (result.exit_code, result.out) == (2, "")
+        assert "is there already and is not overwritten" in result.err
+    assert analysed.read_bytes() == before
+
+
+def test_options_that_are_wrong_are_all_named(armature: Armature, tmp_path: Path) -> None:
+    urdf = tmp_path / "a.urdf"
+    out = str(tmp_path / "none" / "a.txt")
+    result = armature("robot", "from-urdf", str(urdf), "--out", out, "--lock", "finger")
+    assert result.exit_code == 2
+    for words in ("there is no folder", "ends in .toml", "--lock finger: expected JOINT=VALUE"):
+        assert words in result.err
+    result = armature("robot", "from-urdf", str(urdf), "--out", str(tmp_path / "a.toml"))
+    assert result.exit_code == 2
+    assert "cannot be read: No such file" in result.err
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (b"\xff\xfe", "is not UTF-8"),
+        (b"<robot>", "is not XML"),
+        (b"x" * 5_000_001, "more than 5000000 bytes"),
+    ],
+)
+def test_a_file_that_is_no_urdf(
+    armature: Armature, tmp_path: Path, data: bytes, problem: str
+) -> None:
+    urdf, out = tmp_path / "a.urdf", tmp_path / "a.toml"
+    urdf.write_bytes(data)
+    result = armature("robot", "from-urdf", str(urdf), "--out", str(out))
+    assert result.exit_code in (1, 2)
+    assert problem in result.err
+    assert not out.exists()
+
+
+def test_locked_joints_and_a_tip(armature: Armature, analysed: Path, tmp_path: Path) -> None:
+    urdf = str(analysed.with_name("laas4.urdf"))
+    locked, cut = tmp_path / "locked.toml", tmp_path / "cut.toml"
+    lock = ("--lock", "joint1=0.5", "--lock", "joint4=-0.5")
+    assert armature("robot", "from-urdf", urdf, "--out", str(locked), *lock).exit_code == 0
+    assert [joint.name for joint in load_robot(str(locked)).joints] == ["joint2", "joint3"]
+    result = armature("robot", "from-urdf", urdf, "--out", str(cut), "--tip", "joint2_link")
+    assert "held, as they do not lie on the way to joint2_link" in result.err
+    assert len(load_robot(str(cut)).joints) == 2
+
+
+def test_a_robot_without_links_has_no_urdf(armature: Armature, tmp_path: Path) -> None:
+    out = tmp_path / "bench1.urdf"
+    result = armature("robot", "to-urdf", "bench1", "--out", str(out))
+    assert result.exit_code == 1
+    assert "joints without a link: joint1" in result.err
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "--link", "mock", "--duration", "1", "--record", "x.h5"),
+        ("run", "--link", "mock", "--fast", "--duration", "1", "--record", "x.h5"),
+        ("loop", "--link", "mock"),
+        ("loop", "--link", "spi"),
+        ("doctor", "--link", "mock"),
+        ("doctor", "--link", "spi"),
+        ("mock", "step"),
+        ("mock", "truth"),
+        ("mock", "truth", "--joint", "joint1"),
+        ("mock", "serial"),
+        ("bench", "friction", "--joint", "joint1", "--link", "mock", "--out", "results"),
+        ("install-service", "--link", "spi"),
+    ],
+    ids=" ".join,
+)
+def test_what_drives_a_robot_says_that_this_one_cannot_be_driven(
+    armature: Armature,
+    analysed: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    verb, *rest = words
+    action = [rest.pop(0)] if rest and not rest[0].startswith("-") else []
+    result = armature(verb, *action, "--robot", str(analysed), *rest)
+    assert (result.exit_code, result.out) == (2, "")
+    assert "it can be analysed, not driven" in result.err

@@ -1,0 +1,247 @@
+"""`armature robot`: what a robot file describes, and robot files from URDFs and back."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+from daq.errors import ConfigError
+from daq.robot import Joint, Robot, load_robot, parse_robot
+from tools.cli import OK, Verbs, add_json_option, add_verb, make_console, print_json, say
+
+_SIZE_MAX = 5_000_000
+_EXAMPLE = """\
+  armature robot to-urdf laas4 --out laas4.urdf
+  armature robot from-urdf laas4.urdf --out arm.toml
+  armature robot show arm.toml"""
+
+
+def add_to(verbs: Verbs, summary: str) -> None:
+    """Add the verb to the command line."""
+    parser = add_verb(verbs, "robot", handler=None, summary=summary, example=_EXAMPLE)
+    actions = parser.add_subparsers(metavar="ACTION", required=True)
+
+    show = add_verb(
+        actions,
+        "show",
+        handler=_show,
+        summary="show the joints, limits and masses of a robot",
+        example="  armature robot show laas4",
+    )
+    _add_robot(show)
+    add_json_option(show)
+
+    read = add_verb(
+        actions,
+        "from-urdf",
+        handler=_from_urdf,
+        summary="make a robot file, to analyse recordings with, of the chain of joints in a URDF",
+        example=_EXAMPLE,
+    )
+    read.add_argument("urdf", type=Path, metavar="FILE.urdf", help="only this file is opened")
+    read.add_argument(
+        "--out", type=Path, required=True, metavar="FILE.toml", help="the robot file to write"
+    )
+    read.add_argument("--name", metavar="NAME", help="the robot's name; by default the URDF's")
+    read.add_argument(
+        "--tip", metavar="LINK", help="the chain leads there; joints elsewhere are held at 0"
+    )
+    read.add_argument(
+        "--lock",
+        action="append",
+        default=[],
+        metavar="JOINT=VALUE",
+        help="hold this joint there (rad or m); may be repeated",
+    )
+
+    write = add_verb(
+        actions,
+        "to-urdf",
+        handler=_to_urdf,
+        summary="write a URDF of a robot whose links are known",
+        example="  armature robot to-urdf laas4 --out laas4.urdf",
+    )
+    _add_robot(write)
+    write.add_argument(
+        "--out", type=Path, required=True, metavar="FILE.urdf", help="the URDF to write"
+    )
+
+
+def _add_robot(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("robot", metavar="NAME|FILE", help="a shipped robot or a robot file")
+
+
+# --- from and to URDFs ----------------------------------------------------------------------------
+
+
+def _from_urdf(arguments: argparse.Namespace) -> int:
+    from estimation.urdf import robot_from_urdf  # noqa: PLC0415 - brings numpy, `show` needs none
+
+    problems = _out_problems(arguments.out)
+    if arguments.out.suffix != ".toml":
+        problems.append(f"--out {arguments.out}: expected a name that ends in .toml")
+    lock: dict[str, float] = {}
+    for text in arguments.lock:
+        joint, _, value = text.rpartition("=")
+        try:
+            lock[joint] = float(value)
+        except ValueError:
+            problems.append(f"--lock {text}: expected JOINT=VALUE with a number, as in finger=0")
+    if problems:
+        raise ConfigError("armature robot from-urdf", problems)
+    made = robot_from_urdf(
+        _read(arguments.urdf),
+        source=arguments.urdf.name,
+        name=arguments.name,
+        tip=arguments.tip,
+        lock=lock,
+    )
+    robot = parse_robot(made.text, str(arguments.out))
+    _write(arguments.out, made.text)
+    for warning in made.warnings:
+        say(f"armature: {_plain(warning)}")
+    print(f"{arguments.out}: robot {robot.name}, {_count(robot)}; {_use(robot)}")
+    return OK
+
+
+def _to_urdf(arguments: argparse.Namespace) -> int:
+    from estimation.urdf import urdf_text  # noqa: PLC0415 - brings numpy, `show` needs none
+
+    problems = _out_problems(arguments.out)
+    if problems:
+        raise ConfigError("armature robot to-urdf", problems)
+    robot = load_robot(arguments.robot)
+    _write(arguments.out, urdf_text(robot))
+    print(f"{arguments.out}: robot {robot.name}, {_count(robot)}")
+    return OK
+
+
+def _out_problems(path: Path) -> list[str]:
+    if not path.name:
+        return [f"--out '{path}': expected the name of a file"]
+    if os.path.lexists(path):
+        return [f"--out {path}: is there already and is not overwritten"]
+    if not path.absolute().parent.is_dir():
+        return [f"--out {path}: there is no folder {path.parent}"]
+    return []
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(_SIZE_MAX + 1)
+        if len(data) > _SIZE_MAX:
+            raise ConfigError(str(path), [f"more than {_SIZE_MAX} bytes, expected a URDF"])
+        return data.decode("utf-8-sig")
+    except OSError as error:
+        raise ConfigError(str(path), [f"cannot be read: {error.strerror}"]) from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(str(path), ["is not UTF-8 text, expected a URDF"]) from error
+
+
+def _write(path: Path, text: str) -> None:
+    with path.open("x", encoding="utf-8", newline="") as file:
+        file.write(text)
+
+
+# --- show -----------------------------------------------------------------------------------------
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    robot = load_robot(arguments.robot)
+    facts = _facts(robot)
+    if arguments.json:
+        print_json(facts)
+        return OK
+    print(f"{robot.name}: {_plain(robot.description)}")
+    print(f"{_count(robot)}; {_use(robot)}")
+    _print_joints(facts["joints"])
+    total = facts["total_mass_kg"]
+    unknown = [joint["name"] for joint in facts["joints"] if joint["mass_kg"] is None]
+    if total is not None:
+        print(f"total mass of the links: {total:.4g} kg")
+    else:
+        print(f"total mass: not known ({', '.join(unknown)} without link)")
+    if robot.coupling is not None:
+        print("motors are coupled: motor angle, after its gear, by joint angles")
+        for row in robot.coupling:
+            print("  " + "  ".join(f"{part:g}" for part in row))
+    return OK
+
+
+def _facts(robot: Robot) -> dict[str, Any]:
+    masses = [joint.link.mass_kg for joint in robot.joints if joint.link is not None]
+    return {
+        "robot": robot.name,
+        "description": robot.description,
+        "is_driven": robot.is_driven,
+        "gravity_m_s2": robot.gravity_m_s2,
+        "joints": [_joint_facts(robot, joint) for joint in robot.joints],
+        "total_mass_kg": sum(masses) if len(masses) == len(robot.joints) else None,
+        "coupling": robot.coupling,
+        "estimation_terms": robot.estimation.terms,
+    }
+
+
+def _joint_facts(robot: Robot, joint: Joint) -> dict[str, Any]:
+    limits = joint.limits
+    gear = "drive" if joint.has_drive else None if joint.transmission is None else "transmission"
+    return {
+        "name": joint.name,
+        "kind": joint.kind,
+        "position_min_rad": limits.position_min_rad,
+        "position_max_rad": limits.position_max_rad,
+        "velocity_max_rad_s": limits.velocity_max_rad_s,
+        "acceleration_max_rad_s2": limits.acceleration_max_rad_s2,
+        "torque_max_nm": limits.torque_max_nm,
+        "current_max_a": limits.current_max_a if math.isfinite(limits.current_max_a) else None,
+        "mass_kg": None if joint.link is None else joint.link.mass_kg,
+        "moved_by": gear,
+        "motor": joint.drive.motor if joint.has_drive else None,
+        "gear_reduction": joint.gear_reduction,
+        "direction": joint.direction,
+        "joint_offset_rad": joint.joint_offset_rad,
+        "torque_constant_nm_per_a": robot.torque_constant_nm_per_a(joint),
+        "rotor_inertia_kg_m2": joint.rotor_inertia_kg_m2,
+    }
+
+
+def _print_joints(joints: list[dict[str, Any]]) -> None:
+    from rich.table import Table  # noqa: PLC0415 - 40 ms that machines need not wait for
+
+    table = Table("joint", "kind")
+    for heading in ("from\nrad", "to\nrad", "up to\nrad/s", "up to\nN·m", "mass\nkg"):
+        table.add_column(heading, justify="right")
+    table.add_column("moved by")
+    table.add_column("gear", justify="right", no_wrap=True)
+    for joint in joints:
+        mass = joint["mass_kg"]
+        table.add_row(
+            joint["name"],
+            joint["kind"] or "–",
+            f"{joint['position_min_rad']:.4g}",
+            f"{joint['position_max_rad']:.4g}",
+            f"{joint['velocity_max_rad_s']:.4g}",
+            f"{joint['torque_max_nm']:.4g}",
+            "–" if mass is None else f"{mass:.4g}",
+            joint["motor"] or joint["moved_by"] or "–",
+            f"{joint['direction'] * joint['gear_reduction']:g}",
+        )
+    make_console().print(table)
+
+
+def _count(robot: Robot) -> str:
+    count = len(robot.joints)
+    return f"{count} joint{'s' if count != 1 else ''}"
+
+
+def _use(robot: Robot) -> str:
+    return "can be driven" if robot.is_driven else "can be analysed, not driven"
+
+
+def _plain(text: str) -> str:
+    """A text that cannot move the terminal's cursor."""
+    return "".join(each if each.isprintable() else "?" for each in text)
