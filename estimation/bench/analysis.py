@@ -171,7 +171,7 @@ def _facts(recording: Recording, record: JointRecord, made_by: str) -> _Facts:
         "joint": record.joint.name,
         "robot": str(recording.attributes["robot"]),
         "motor": record.joint.drive.motor,
-        "kind": record.joint.kind,
+        "kind": record.joint.kind or "",
         "profile": record.profile,
         "link": str(recording.attributes["link"]),
         "recording": recording.path.name,

@@ -1,31 +1,30 @@
 """One HTML page about a joint on the friction bench, which needs nothing but itself.
 
-It fetches nothing, and the browser is told to refuse everything but the page's own style, pictures
-and script. The script only adds to it: pointing at a plateau shows its numbers and finds it in all
-panels and in the table. Whatever comes from outside is escaped.
+The script only adds to it: pointing at a plateau shows its numbers and finds it in all panels and
+in the table. Whatever comes from outside is escaped.
 """
 
 from __future__ import annotations
 
-import html
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from estimation.bench.figure import draw_bench, make_svg
-from estimation.bench.page_style import SCRIPT, style_sheet
-from estimation.bench.palette import PALETTE
+from estimation.bench.figure import draw_bench
+from estimation.bench.page_style import SCRIPT, STYLE
 from estimation.bench.picture import BenchPicture
 from estimation.bench.result import BenchResult, FrictionModel, Plateau, Quantity
-from estimation.bench.words import (
-    as_percent,
-    date_text,
-    model_title,
-    number_text,
-    quantity_text,
-    shorten,
+from estimation.bench.words import as_percent, date_text, model_title, quantity_text
+from estimation.pages.html import (
+    as_text,
+    make_document,
+    make_figure,
+    make_list,
+    make_table,
+    make_warnings,
 )
-
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'unsafe-inline'"
+from estimation.pages.numbers import fixed_text, number_text
+from estimation.pages.sheet import make_svg
+from estimation.pages.style import style_sheet
 
 _UNITS = {
     "_nms": "N·m·s/rad",
@@ -49,7 +48,7 @@ def make_page(result: BenchResult, picture: BenchPicture) -> str:
     Returns:
         The page; the same result gives the same text.
     """
-    title = _text(f"{'Torque constant' if _has_arm(picture) else 'Friction'} of {result.joint}")
+    title = as_text(f"{'Torque constant' if _has_arm(picture) else 'Friction'} of {result.joint}")
     sections = (
         ("Result", _summary(result, picture)),
         ("Figure", _figure(result, picture)),
@@ -62,50 +61,14 @@ def make_page(result: BenchResult, picture: BenchPicture) -> str:
         ("How this was made", _origin(result)),
     )
     body = "".join(f"<h2>{name}</h2>\n{text}\n" for name, text in sections if text)
-    about = _text(f"{result.robot}, {result.motor}, {result.kind}")
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>{style_sheet()}</style>
-</head>
-<body>
-<h1>{title}</h1>
-<p class="muted">{about}, {_text(date_text(result.recorded_utc))}</p>
-{_warnings(result.warnings)}{body}<script>{SCRIPT}</script>
-</body>
-</html>
-"""
+    about = as_text(f"{result.robot}, {result.motor}, {result.kind}")
+    lead = f'<p class="muted">{about}, {as_text(date_text(result.recorded_utc))}</p>\n'
+    warnings = make_warnings(result.warnings)
+    return make_document(title, style_sheet(STYLE), f"{lead}{warnings}{body}", SCRIPT)
 
 
 def _has_arm(picture: BenchPicture) -> bool:
     return picture.load_current_a is not None
-
-
-def _text(text: str) -> str:
-    """A text from outside, fit for a page: escaped, without what no file could hold."""
-    return html.escape(shorten(text, len(text)))
-
-
-def _warnings(warnings: Sequence[str]) -> str:
-    items = "".join(f"<li>{_text(warning)}</li>" for warning in warnings)
-    return f'<div class="warnings" role="note"><ul>{items}</ul></div>\n' if items else ""
-
-
-def _table(name: str, head: Iterable[str], rows: Iterable[tuple[str, Iterable[str]]]) -> str:
-    """A table; its cells and the attributes of its rows are HTML."""
-    top = "".join(f'<th scope="col">{cell}</th>' for cell in head)
-    body = "".join(
-        f"<tr{attributes}>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>\n"
-        for attributes, cells in rows
-    )
-    return (
-        f'<div class="wide"><table id="{name}"><thead><tr>{top}</tr></thead>\n'
-        f"<tbody>\n{body}</tbody></table></div>"
-    )
 
 
 def _summary(result: BenchResult, picture: BenchPicture) -> str:
@@ -133,7 +96,7 @@ def _summary(result: BenchResult, picture: BenchPicture) -> str:
         if motor is not None or load is not None
     )
     gear = f"Gear {result.gear_reduction:g}:1. In brackets: 95&nbsp;% intervals."
-    table = _table("summary", ("Quantity", "At the motor", "At the load"), cells)
+    table = make_table("summary", ("Quantity", "At the motor", "At the load"), cells)
     return f'{table}\n<p class="muted">{gear}</p>'
 
 
@@ -156,24 +119,17 @@ def _cell(quantity: Quantity | None, unit: str) -> str:
 
 def _figure(result: BenchResult, picture: BenchPicture) -> str:
     """The figure in the page's colours, every mark with its plateau's numbers."""
-    svg = make_svg(draw_bench(result, picture))
-    box = re.search(r'viewBox="[-\d. ]+"', svg)
-    inner = svg[svg.index(">", svg.index("<svg")) + 1 :]
-    for name, color in PALETTE.items():
-        inner = inner.replace(color, f"var(--{name})")
-    inner = inner.replace("xlink:href", "href")
+    label = f"Figure: {result.joint}. All its numbers are in the tables of this page."
+    figure = make_figure(make_svg(draw_bench(result, picture)), label)
     numbers = {str(plateau.number): plateau for plateau in result.plateaus}
 
     def tell(mark: re.Match[str]) -> str:
-        words = "\n".join(_text(line) for line in _plateau_lines(numbers[mark[1]]))
+        words = "\n".join(as_text(line) for line in _plateau_lines(numbers[mark[1]]))
         return f'{mark[0][:-1]} data-plateau="{mark[1]}"><title>{words}</title>'
 
-    inner = re.sub(r'<g id="plateau-[a-z]-(\d+)">', tell, inner)
-    label = f"Figure: {result.joint}. All its numbers are in the tables of this page."
-    opening = f'<svg {box[0] if box else ""} role="img" aria-label="{_text(label)}">'
     hint = '<p class="muted screen">Point at a plateau to see its numbers.</p>\n'
     hint = hint if result.plateaus and not _has_arm(picture) else ""
-    return f'{hint}<div class="wide figure">{opening}{inner}</div>'
+    return hint + re.sub(r'<g id="plateau-[a-z]-(\d+)">', tell, figure)
 
 
 def _plateau_lines(plateau: Plateau) -> list[str]:
@@ -196,13 +152,6 @@ def _times(factor: float, value: float | None) -> float | None:
     return None if value is None else factor * value
 
 
-def _fixed(value: float | None, decimals: int) -> str:
-    """A number of a column, whose points stand below each other; as a power where that hides it."""
-    if value is None or not (value == 0.0 or 10.0**-decimals <= abs(value) < 1e6):
-        return number_text(value, 3)
-    return f"{value:.{decimals}f}".replace("-", "−")
-
-
 def _models(models: Sequence[FrictionModel]) -> str:
     if not models:
         return ""
@@ -210,9 +159,9 @@ def _models(models: Sequence[FrictionModel]) -> str:
         (
             ' class="selected"' if model.is_selected else "",
             (
-                _text(model_title(model.name)) + (" ✓" if model.is_selected else ""),
+                as_text(model_title(model.name)) + (" ✓" if model.is_selected else ""),
                 "<br>".join(
-                    f"<code>{_text(name)}</code> {quantity_text(value, _unit(name))}"
+                    f"<code>{as_text(name)}</code> {quantity_text(value, _unit(name))}"
                     for name, value in model.parameters.items()
                 ),
                 number_text(model.residual_rms_nm * 1e6, 3),
@@ -223,7 +172,7 @@ def _models(models: Sequence[FrictionModel]) -> str:
     )
     head = ("Model", "Parameters", "Residual (µN·m)", "Held-out (µN·m)")
     note = "Root mean squares of motor torque. ✓: selected, by plateaus that the fit had not seen."
-    return f'{_table("models", head, rows)}\n<p class="muted">{note}</p>'
+    return f'{make_table("models", head, rows)}\n<p class="muted">{note}</p>'
 
 
 _PLATEAU_HEAD = (
@@ -239,30 +188,26 @@ def _plateaus(plateaus: Sequence[Plateau]) -> str:
             f' data-plateau="{plateau.number}"' + ("" if plateau.is_used else ' class="rejected"'),
             (
                 str(plateau.number),
-                "yes" if plateau.is_used else f"no: {_text(plateau.reason)}",
+                "yes" if plateau.is_used else f"no: {as_text(plateau.reason)}",
                 str(plateau.repetition),
-                _fixed(plateau.start_s, 2),
-                _fixed(plateau.settle_s, 2),
-                _fixed(plateau.joint_velocity_rad_s, 3),
-                _fixed(plateau.motor_velocity_rad_s, 3),
+                fixed_text(plateau.start_s, 2),
+                fixed_text(plateau.settle_s, 2),
+                fixed_text(plateau.joint_velocity_rad_s, 3),
+                fixed_text(plateau.motor_velocity_rad_s, 3),
                 str(plateau.turns),
-                _fixed(_times(1e3, plateau.iq_a), 2),
-                _fixed(_times(1e3, plateau.iq_sigma_a), 2),
-                _fixed(plateau.iq_correction_a * 1e3, 3),
-                _fixed(_times(1e3, plateau.motor_torque_nm), 4),
-                _fixed(plateau.winding_temperature_degc, 1),
-                _fixed(plateau.bus_voltage_v, 2),
-                _fixed(plateau.input_power_w, 3),
-                _fixed(plateau.energy_j, 2),
+                fixed_text(_times(1e3, plateau.iq_a), 2),
+                fixed_text(_times(1e3, plateau.iq_sigma_a), 2),
+                fixed_text(plateau.iq_correction_a * 1e3, 3),
+                fixed_text(_times(1e3, plateau.motor_torque_nm), 4),
+                fixed_text(plateau.winding_temperature_degc, 1),
+                fixed_text(plateau.bus_voltage_v, 2),
+                fixed_text(plateau.input_power_w, 3),
+                fixed_text(plateau.energy_j, 2),
             ),
         )
         for plateau in plateaus
     )
-    return _table("plateaus", _PLATEAU_HEAD, rows) if plateaus else ""
-
-
-def _list(pairs: Iterable[tuple[str, str]]) -> str:
-    return "<dl>" + "".join(f"<dt>{name}</dt><dd>{value}</dd>\n" for name, value in pairs) + "</dl>"
+    return make_table("plateaus", _PLATEAU_HEAD, rows) if plateaus else ""
 
 
 def _conditions(result: BenchResult) -> str:
@@ -271,7 +216,7 @@ def _conditions(result: BenchResult) -> str:
     drift = (
         f"{number_text(result.drift_percent, 2)} % of <i>f</i> from first to last plateau, {word}"
     )
-    return _list(
+    return make_list(
         (
             ("Winding", f"{warm[0]:.1f} to {warm[1]:.1f} °C" if warm else "no sensor"),
             ("Bus voltage", f"{volts[0]:.2f} to {volts[1]:.2f} V" if volts else "unknown"),
@@ -286,15 +231,15 @@ def _conditions(result: BenchResult) -> str:
 
 
 def _origin(result: BenchResult) -> str:
-    return _list(
+    return make_list(
         (
-            ("Recording", f"<code>{_text(result.recording)}</code>"),
-            ("Date", _text(date_text(result.recorded_utc))),
-            ("Made by", f"armature {_text(result.made_by)}"),
-            ("Robot", _text(result.robot)),
-            ("Joint", _text(f"{result.joint}, {result.kind}, motor {result.motor}")),
-            ("Wire format", _text(result.profile)),
-            ("Link", f"<code>{_text(result.link)}</code>"),
-            ("File format", _text(f"{result.format} {result.version}")),
+            ("Recording", f"<code>{as_text(result.recording)}</code>"),
+            ("Date", as_text(date_text(result.recorded_utc))),
+            ("Made by", f"armature {as_text(result.made_by)}"),
+            ("Robot", as_text(result.robot)),
+            ("Joint", as_text(f"{result.joint}, {result.kind}, motor {result.motor}")),
+            ("Wire format", as_text(result.profile)),
+            ("Link", f"<code>{as_text(result.link)}</code>"),
+            ("File format", as_text(f"{result.format} {result.version}")),
         )
     )

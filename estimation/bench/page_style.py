@@ -1,47 +1,23 @@
-"""Looks and behaviour of the friction bench's page: its style sheet and its script, as text.
+"""What the friction bench's page has of its own: style of its tables, and its script, as text.
 
 The script names plateaus by the attribute `data-plateau`; without it the page is complete.
 """
 
 from __future__ import annotations
 
-from estimation.bench.palette import DARK_PALETTE, PALETTE
-
-_STYLE = """
-* { box-sizing: border-box }
-html { color-scheme: light dark; -webkit-text-size-adjust: 100% }
-body { margin: 0 auto; padding: 1rem; max-width: 62rem; background: var(--paper);
-  color: var(--ink); font: 1rem/1.5 system-ui, sans-serif }
-h1 { font-size: 1.6rem; margin: 0 } h2 { font-size: 1.15rem; margin: 2rem 0 .5rem }
-p { margin: .3rem 0 } .muted, small { color: var(--muted) }
-code { font-size: .85em; overflow-wrap: anywhere }
-.warnings { border-left: 4px solid var(--backward); padding: .4rem 1rem; margin: 1rem 0 }
-.warnings ul { margin: 0; padding-left: 1rem }
-.wide { overflow-x: auto; -webkit-overflow-scrolling: touch }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums lining-nums }
-th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--grid); text-align: left;
-  vertical-align: top }
-thead th { border-bottom: 1.5px solid var(--ink); font-weight: 600 }
-tr.rejected td { color: var(--muted) } tr.selected td { font-weight: 600 }
+STYLE = """
 #plateaus { font-size: .78rem; line-height: 1.35 } #plateaus td:nth-child(2) { min-width: 8rem }
 #plateaus th, #plateaus td { padding: .2rem .4rem }
 #plateaus td:nth-child(n+3), #plateaus th:nth-child(n+3) { text-align: right }
 #models td:nth-child(2), #plateaus td:nth-child(n+3) { white-space: nowrap }
 tr.hit td { background: var(--grid) }
-svg { display: block; width: 100%; min-width: 40rem; height: auto }
 g.hit { filter: drop-shadow(0 0 1.5px var(--truth)) drop-shadow(0 0 1.5px var(--truth)) }
 #tip { position: fixed; pointer-events: none; padding: .4rem .7rem; border-radius: .4rem;
   background: var(--ink); color: var(--paper); font-size: .85rem; white-space: pre-line;
   max-width: 20rem; z-index: 1 }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; margin: 0 }
-dt { color: var(--muted) } dd { margin: 0; overflow-wrap: anywhere }
-@media (max-width: 40rem) { body { padding: .7rem } th, td { padding: .2rem .35rem }
-  #summary, #models { font-size: .88rem } }
-@media print { body { max-width: none; padding: 0; font-size: 9.5pt }
-  .wide { overflow: visible } svg { min-width: 0 } h2 { break-after: avoid }
-  tr, .figure { break-inside: avoid } .screen { display: none }
-  #plateaus { font-size: 6.2pt; width: 100% } #plateaus td:nth-child(2) { min-width: 4rem }
-  #plateaus th, #plateaus td { padding: 1pt 2pt } }
+@media (max-width: 40rem) { #summary, #models { font-size: .88rem } }
+@media print { #plateaus { font-size: 6.2pt; width: 100% }
+  #plateaus td:nth-child(2) { min-width: 4rem } #plateaus th, #plateaus td { padding: 1pt 2pt } }
 """
 
 SCRIPT = """
@@ -99,17 +75,3 @@ SCRIPT = """
 })();
 """
 """Adds to the page what only pointing can show."""
-
-
-def style_sheet() -> str:
-    """The page's style, in the figure's colours.
-
-    Returns:
-        CSS; the colours are variables, so that the page can be dark where the reader's system is.
-    """
-    light, dark = (
-        "".join(f"--{name}:{color};" for name, color in colors.items())
-        for colors in (PALETTE, DARK_PALETTE)
-    )
-    screen = "@media screen and (prefers-color-scheme:dark)"
-    return f":root{{{light}}}{screen}{{:root{{{dark}}}}}{_STYLE}"

@@ -18,15 +18,9 @@ from estimation.bench.axes import (
     DIRECTIONS,
     draw_box,
     draw_points,
-    find_peak,
-    legend_above,
-    note_if_empty,
     pick_used,
-    set_limits,
     set_speeds,
-    write_label,
 )
-from estimation.bench.palette import PALETTE
 from estimation.bench.picture import (
     Array,
     BenchPicture,
@@ -35,7 +29,16 @@ from estimation.bench.picture import (
     true_curve,
 )
 from estimation.bench.result import BenchResult
-from estimation.bench.words import as_percent, model_title, number_text
+from estimation.bench.words import as_percent, model_title
+from estimation.pages.axes import (
+    find_peak,
+    legend_above,
+    note_if_empty,
+    set_limits,
+    write_label,
+)
+from estimation.pages.numbers import number_text
+from estimation.pages.palette import PALETTE
 
 _OTHER_LINES: Final = (":", "-.", (0, (6, 1, 1, 1, 1, 1)))
 

@@ -5,11 +5,8 @@ Whoever finds a file that cannot be used learns why; nothing here looks at what 
 
 from __future__ import annotations
 
-import contextlib
 import math
-import os
 import re
-import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +15,7 @@ import msgspec
 
 from estimation.bench.result import RESULT_FORMAT, RESULT_VERSION, BenchResult
 from estimation.errors import DatasetError
+from estimation.files import replace_file
 
 __all__ = ["FILE_SIZE_MAX", "read_result", "replace_file", "write_result"]
 
@@ -86,32 +84,6 @@ def write_result(path: str | Path, result: BenchResult) -> None:
         replace_file(Path(path), data)
     except (OSError, ValueError) as error:
         raise DatasetError(f"{path}: cannot be written: {_reason(error)}") from error
-
-
-def replace_file(path: Path, data: bytes) -> None:
-    """Writes a file under a temporary name beside it, then renames it: all of it or nothing.
-
-    Args:
-        path: The file; if there is one already, its permissions are kept.
-        data: What shall be in it.
-
-    Raises:
-        OSError: It cannot be written; what was there is as it was.
-    """
-    temporary = path.with_name(f".{secrets.token_hex(6)}.part")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-    try:
-        with open(descriptor, "wb") as file:
-            with contextlib.suppress(FileNotFoundError):
-                os.fchmod(descriptor, stat.S_IMODE(path.stat().st_mode))
-            file.write(data)
-            file.flush()
-            os.fsync(descriptor)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
 
 
 def _read(path: Path) -> bytes:

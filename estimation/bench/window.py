@@ -7,7 +7,7 @@ each count kicks the board's velocity, and so its current, just when the angle s
 
 A board that holds its position reference between frames lets the current fall by Kp·ω·T while the
 motor turns on; sampled at the end of each frame it reads Kp·ω·c too little, c = T/2 − τ, with τ the
-lag of the board's current filter (PROTOCOL.md).
+lag of the board's current filter (PROTOCOL.md, `estimation.board_effects`).
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ import numpy as np
 import scipy.signal
 
 from estimation.bench.record import Array, JointRecord, Span
+from estimation.board_effects import held_bias_a
 
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
-CURRENT_FILTER_S = 1.0 / (2.0 * math.pi * 1000.0)
-"""Lag of the boards' 1 kHz low-pass on iq."""
 BLOCKS = 8
 """Parts of a plateau, at least, whose scatter is looked at."""
 _SMOOTHED_COUNTS, _CUBIC = 16.0, 3
@@ -113,7 +112,7 @@ class Window:
         # ΣT·(T + T')/2 too little; on average the current falls by ΣT²/2. The rest is due.
         half_s = float(np.mean(period_s[1:] * period_s[:-1]) / (2.0 * np.mean(period_s)))
         kp = float(np.nanmean(record.kp_a_per_rad[rows]))
-        return kp * velocity_rad_s * (half_s - CURRENT_FILTER_S)
+        return held_bias_a(kp, velocity_rad_s, half_s)
 
     def blocks(self) -> Array:
         """Mean currents of equal parts of the way: whole turns where there are enough of them."""

@@ -5,18 +5,16 @@ Nothing here knows where the words will stand; escaping is up to whoever writes 
 
 from __future__ import annotations
 
-import math
-
 from estimation.bench.result import Quantity
+from estimation.pages.numbers import interval_text, number_text, shorten
+
+__all__ = ["as_percent", "date_text", "model_title", "number_text", "quantity_text", "shorten"]
 
 _MODEL_TITLES = {
     "coulomb_viscous": "Coulomb + viscous",
     "asymmetric": "asymmetric Coulomb + viscous",
     "stribeck": "Stribeck",
 }
-_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-_DIGITS_MAX = 8
-_ZERO = 1e-300  # below, powers of ten lose their digits
 
 
 def model_title(name: str) -> str:
@@ -31,32 +29,8 @@ def model_title(name: str) -> str:
     return _MODEL_TITLES.get(name, name.replace("_", " ")) or "none"
 
 
-def number_text(value: float | None, digits: int = 4) -> str:
-    """A number to be read, `2.42×10⁻⁶`; an en dash where there is none.
-
-    Args:
-        value: Which.
-        digits: How many of them count.
-
-    Returns:
-        The text.
-    """
-    if value is None or math.isnan(value):
-        return "–"
-    if math.isinf(value):
-        return "∞" if value > 0.0 else "−∞"
-    if abs(value) < _ZERO:
-        return "0"
-    exponent = _exponent(value)
-    shown = math.floor(math.log10(abs(value))) if exponent == 0 else 0
-    text = f"{value / 10.0**exponent:.{max(digits - 1 - shown, 0)}f}"
-    return text.replace("-", "−") + _power(exponent)
-
-
 def quantity_text(quantity: Quantity | None, unit: str = "") -> str:
     """An estimate with its interval, `2.42 [2.39, 2.45] ×10⁻⁶ N·m`.
-
-    The half width has one digit, two when they begin with 1 to 3: no digit is just noise.
 
     Args:
         quantity: Which.
@@ -65,23 +39,9 @@ def quantity_text(quantity: Quantity | None, unit: str = "") -> str:
     Returns:
         The text; an en dash where there is none.
     """
-    if quantity is None or not math.isfinite(quantity.value):
+    if quantity is None:
         return "–"
-    low, high = quantity.low, quantity.high
-    tail = f" {unit}" if unit else ""
-    if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
-        return number_text(quantity.value) + tail
-    half = abs(high - low) / 2.0
-    largest = max(abs(quantity.value), half)
-    exponent = _exponent(largest)
-    decimals = 3
-    if half > 0.0:
-        decimals = exponent - math.floor(math.log10(half / 3.5))
-        decimals = min(max(decimals, 0), _DIGITS_MAX)
-    value, low, high = (number / 10.0**exponent for number in (quantity.value, low, high))
-    text = f"{value:.{decimals}f} [{low:.{decimals}f}, {high:.{decimals}f}]".replace("-", "−")
-    power = _power(exponent)
-    return text + (f" {power}" if power else "") + tail
+    return interval_text(quantity.value, quantity.low, quantity.high, unit)
 
 
 def as_percent(quantity: Quantity | None) -> Quantity | None:
@@ -100,34 +60,6 @@ def as_percent(quantity: Quantity | None) -> Quantity | None:
     return Quantity(value=100.0 * quantity.value, low=low, high=high, truth=truth)
 
 
-def _exponent(value: float) -> int:
-    """Power of ten to take out; none where the number is as readable without."""
-    if abs(value) < _ZERO or 1e-3 <= abs(value) < 1e5:
-        return 0
-    return math.floor(math.log10(abs(value)))
-
-
-def _power(exponent: int) -> str:
-    return f"×10{str(exponent).translate(_SUPERSCRIPTS)}" if exponent else ""
-
-
 def date_text(recorded_utc: str) -> str:
     """When a recording was made; a virtual clock begins with the Unix epoch, which is no date."""
     return "virtual time" if recorded_utc.startswith("1970-01-01T") else recorded_utc
-
-
-def shorten(text: str, length: int) -> str:
-    """A text that fits: the middle of a long one is left out, and what cannot be printed replaced.
-
-    Args:
-        text: Any, a file's name for one.
-        length: The most characters.
-
-    Returns:
-        The text.
-    """
-    clean = "".join(letter if letter.isprintable() else "�" for letter in text)
-    if len(clean) <= length:
-        return clean
-    head = (length - 1) // 2
-    return f"{clean[:head]}…{clean[head + 1 - length :]}"

@@ -17,13 +17,14 @@ from daq.recording import bench_events as ev
 from daq.recording.bench_events import LoadArm
 from estimation.bench import analysis, record
 from estimation.bench.analysis import BenchAnalysis, analyse_bench, explain_end
-from estimation.bench.figure import draw_bench, make_svg
+from estimation.bench.figure import draw_bench
 from estimation.bench.page import make_page
 from estimation.bench.picture import BenchPicture
 from estimation.bench.record import JointRecord, read_record
 from estimation.bench.result import BenchResult, Plateau, Quantity
 from estimation.bench.result_file import read_result, write_result
 from estimation.errors import DatasetError
+from estimation.pages.sheet import make_svg
 
 SPEEDS_RAD_S = (6.0, 14.0, 31.0, 72.0, 141.0)
 PLANT = Plant(cogging_nm=1e-3, give_way=0.4, ripple=0.005, static_nm=0.122)

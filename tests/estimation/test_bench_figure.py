@@ -30,10 +30,11 @@ from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.text import Text
 
-from estimation.bench.figure import draw_bench, make_svg, save_figure
-from estimation.bench.palette import PALETTE
+from estimation.bench.figure import draw_bench, save_figure
 from estimation.bench.picture import BenchPicture
 from estimation.bench.result import BenchResult, Quantity
+from estimation.pages.palette import PALETTE
+from estimation.pages.sheet import make_svg
 
 A4_IN = (8.27, 11.69)
 Case = Callable[[], tuple[BenchResult, BenchPicture]]
@@ -315,7 +316,8 @@ MAKE = """
 import sys
 from pathlib import Path
 from bench_examples import make_picture, make_result
-from estimation.bench.figure import draw_bench, make_svg, save_figure
+from estimation.bench.figure import draw_bench, save_figure
+from estimation.pages.sheet import make_svg
 
 figure = draw_bench(make_result(), make_picture())
 save_figure(figure, Path(sys.argv[1]) / "figure.png")

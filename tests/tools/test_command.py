@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import daq.robot
-import tools.demo
+import tools.mock_step
 from daq.board import Board
 from daq.links.address import LinkAddress
 from daq.robot.description import Robot
@@ -28,6 +28,7 @@ COMMANDS = [
     *((verb,) for verb in VERBS),
     *(("frames", action) for action in ("decode", "encode", "table", "document")),
     *(("mock", action) for action in ("exec", "serial", "truth")),
+    *(("robot", action) for action in ("from-urdf", "show", "to-urdf")),
 ]
 
 Armature = Callable[..., Any]
@@ -85,10 +86,10 @@ def test_help_ends_with_an_example_that_works(
         ("frames", "encode", "--profile", "arm"),
         ("mock",),
         ("mock", "serial"),
-        ("demo",),
-        ("demo", "--robot", "laas5"),
-        ("demo", "--robot", "bench1", "--speed", "9"),
-        ("demo", "--robot", "bench1", "extra"),
+        ("mock", "step"),
+        ("mock", "step", "--robot", "laas5"),
+        ("mock", "step", "--robot", "bench1", "--speed", "9"),
+        ("mock", "step", "--robot", "bench1", "extra"),
         ("doctor", "--robot", "bench1"),
         ("doctor", "--robot", "bench1", "--link", "carrier-pigeon"),
         ("mock", "truth", "--robot", "no/such/robot.toml"),
@@ -103,17 +104,17 @@ def test_usage_errors(armature: Armature, words: tuple[str, ...]) -> None:
     assert result.err
 
 
-# --- demo -----------------------------------------------------------------------------------------
+# --- step -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("robot", "motors", "profile"),
     [("laas4", 4, None), ("laas4", 4, "uomodri"), ("bench1", 1, "udriver2"), ("bench1", 1, "arm")],
 )
-def test_demo(armature: Armature, robot: str, motors: int, profile: str | None) -> None:
+def test_step(armature: Armature, robot: str, motors: int, profile: str | None) -> None:
     options = ("--profile", profile) if profile else ()
 
-    result = armature("demo", "--robot", robot, *options, "--json")
+    result = armature("mock", "step", "--robot", robot, *options, "--json")
 
     assert (result.exit_code, result.err) == (0, "")
     report = result.json
@@ -128,8 +129,8 @@ def test_demo(armature: Armature, robot: str, motors: int, profile: str | None) 
         assert counters["exchanges"] == good
 
 
-def test_demo_for_people(armature: Armature) -> None:
-    result = armature("demo", "--robot", "bench1")
+def test_step_for_people(armature: Armature) -> None:
+    result = armature("mock", "step", "--robot", "bench1")
 
     assert result.exit_code == 0
     assert "all motors calibrated after 3.0" in result.out
@@ -148,10 +149,10 @@ def test_a_board_fault_is_exit_code_3(
         board = Board("bench", robot_profile(robot), link, now_ns=clock.now_ns)
         yield OpenBoards([board], clock.now_ns, clock.sleep_until_ns, clock.now_ns)
 
-    monkeypatch.setattr(tools.demo, "open_boards", open_faulty)
+    monkeypatch.setattr(tools.mock_step, "open_boards", open_faulty)
 
-    for_machines = armature("demo", "--robot", "bench1", "--json")
-    for_people = armature("demo", "--robot", "bench1")
+    for_machines = armature("mock", "step", "--robot", "bench1", "--json")
+    for_people = armature("mock", "step", "--robot", "bench1")
 
     assert (for_machines.exit_code, for_people.exit_code) == (3, 3)
     assert for_machines.json["faults"] == ["bench: error 7, gate-driver fault"]
@@ -164,7 +165,7 @@ def robot_profile(robot: Robot) -> Any:
     return board_profile(robot.boards[0])
 
 
-@pytest.mark.parametrize("moment", ["demo", "import"])
+@pytest.mark.parametrize("moment", ["step", "import"])
 def test_interrupted(start: Callable[..., subprocess.Popen[str]], moment: str) -> None:
     code = """
 import importlib, sys, time
@@ -174,12 +175,12 @@ def wait(*_):
     print("ready", flush=True)
     time.sleep(60)
 
-if sys.argv[1] == "demo":
-    import tools.demo
-    tools.demo._Session.calibrate = wait
+if sys.argv[1] == "step":
+    import tools.mock_step
+    tools.mock_step._Session.calibrate = wait
 else:
     importlib.import_module = wait
-sys.exit(tools.main.main(["demo", "--robot", "bench1"]))
+sys.exit(tools.main.main(["mock", "step", "--robot", "bench1"]))
 """
     process = start("python3", "-c", code, moment)
     assert process.stdout is not None
@@ -200,8 +201,8 @@ def test_ctrl_c_while_an_extension_is_imported_is_no_import_error(
         except KeyboardInterrupt as error:
             raise ImportError("initialization failed") from error
 
-    monkeypatch.setattr(tools.demo, "_demo", interrupted, raising=True)
-    assert armature("demo", "--robot", "bench1") == (130, "", "")
+    monkeypatch.setattr(tools.mock_step, "_step", interrupted, raising=True)
+    assert armature("mock", "step", "--robot", "bench1") == (130, "", "")
 
 
 # --- truth ----------------------------------------------------------------------------------------

@@ -16,7 +16,11 @@ TABLE = "armature frames table --profile arm"
 
 @pytest.mark.parametrize(
     "command",
-    [TABLE, "armature demo --robot bench1", "armature doctor --robot bench1 --link mock --json"],
+    [
+        TABLE,
+        "armature mock step --robot bench1",
+        "armature doctor --robot bench1 --link mock --json",
+    ],
 )
 def test_a_full_disk(run: Run, command: str) -> None:
     if not Path("/dev/full").exists():

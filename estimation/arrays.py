@@ -1,0 +1,224 @@
+"""Foreign measurements as one robot's joint-side arrays: sides, time, torque from current, checks.
+
+Motor-side data become joint-side by the robot file: with M = diag(reduction · direction) · C, C its
+coupling matrix, motor angles are p = M·(q - offset) and joint torques τ = Mᵀ·c.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daq.robot import Robot
+from estimation.array_files import ArrayFile
+from estimation.array_mapping import Taken, describe, take
+from estimation.errors import DatasetError
+from estimation.plausibility import check_ranges, check_velocity
+from estimation.sampling import Sampling, constant_rate, find_rate, resample
+
+FloatArray = NDArray[np.float64]
+Side = Literal["joint", "motor"]
+
+ROWS_MIN = 10
+VALUE_MAX = 1e9
+"""Of any number: beyond it, arithmetic with its squares would overflow some day."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportOptions:
+    """What the files do not say themselves.
+
+    Attributes:
+        mapping: Sources by quantity, see `estimation.array_mapping`.
+        units: By quantity.
+        side: Which side of the gears positions, velocities and torques are of.
+        rate_hz: Samples per second; None to take it from the times.
+        rows: First row and the one after the last, None for all.
+        is_resampled: Whether to interpolate linearly to a constant rate.
+    """
+
+    mapping: Mapping[str, str]
+    units: Mapping[str, str]
+    side: Side = "joint"
+    rate_hz: float | None = None
+    rows: tuple[int, int | None] = (0, None)
+    is_resampled: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurements:
+    """What was measured, at the joints; arrays of shape (n, joints), NaN where nothing is known.
+
+    Attributes:
+        sampling: When.
+        q_rad: Joint angles.
+        dq_rad_s: Joint velocities; None where the files have none.
+        tau_nm: Torques at the joints.
+        iq_a: Motor currents; None where the files have none.
+        q_ref_rad: Commanded joint angles; None where the files have none.
+        valid: Rows in which angle, velocity and torque of a joint are numbers.
+        taken: Where each quantity was found.
+        notes: What is odd, or was decided.
+    """
+
+    sampling: Sampling
+    q_rad: FloatArray
+    dq_rad_s: FloatArray | None
+    tau_nm: FloatArray
+    iq_a: FloatArray | None
+    q_ref_rad: FloatArray | None
+    valid: NDArray[np.bool_]
+    taken: Mapping[str, Taken]
+    notes: tuple[str, ...]
+
+
+def measure(files: Sequence[ArrayFile], robot: Robot, options: ImportOptions) -> Measurements:
+    """Make measurements of a robot out of files.
+
+    Args:
+        files: With equal numbers of rows.
+        robot: Whose joints they are of.
+        options: What the files do not say.
+
+    Raises:
+        DatasetError: Something is missing, or cannot be what it is said to be.
+    """
+    names = [joint.name for joint in robot.joints]
+    taken = take(files, names, mapping=options.mapping, units=options.units)
+    _check_complete(files, taken, options)
+    rows = {len(one.values) for one in taken.values()}
+    if len(rows) > 1:
+        counts = ", ".join(f"{key} {len(one.values)}" for key, one in taken.items())
+        raise DatasetError(f"the quantities have different numbers of rows: {counts}")
+    values = {key: _numbers(key, one.values[slice(*options.rows)]) for key, one in taken.items()}
+    count = len(values["q_rad"])
+    if count < ROWS_MIN:
+        raise DatasetError(f"{count} rows, at least {ROWS_MIN} are due; --rows chooses them")
+    sampling, values, notes = _sampled(values, options)
+    to_motor = motor_matrix(robot)
+    if options.side == "motor":
+        _to_joint_side(values, robot, to_motor)
+    if "tau_nm" not in values:
+        values["tau_nm"] = _torque(values["iq_a"], robot, to_motor)
+    q_rad, tau_nm, dq_rad_s = values["q_rad"], values["tau_nm"], values.get("dq_rad_s")
+    valid = np.isfinite(q_rad) & np.isfinite(tau_nm)
+    if dq_rad_s is not None:
+        valid &= np.isfinite(dq_rad_s)
+        notes += check_velocity(q_rad, dq_rad_s, sampling.rate_hz)
+    notes += check_ranges(robot, q_rad, tau_nm, sampling.rate_hz)
+    bad = int(np.count_nonzero(~valid.all(axis=1)))
+    if bad == len(valid):
+        raise DatasetError("no row has a position and a torque of every joint")
+    if bad:
+        notes.append(f"{bad} of {len(valid)} rows have values that are no numbers: not valid")
+    return Measurements(
+        sampling=sampling,
+        q_rad=q_rad,
+        dq_rad_s=dq_rad_s,
+        tau_nm=tau_nm,
+        iq_a=values.get("iq_a"),
+        q_ref_rad=values.get("q_ref_rad"),
+        valid=valid,
+        taken=taken,
+        notes=tuple(notes),
+    )
+
+
+def motor_matrix(robot: Robot) -> FloatArray:
+    """M = diag(reduction · direction) · C, shape (joints, joints): motor speeds by joint speeds.
+
+    Raises:
+        DatasetError: It cannot be inverted.
+    """
+    gears = np.array([joint.gear_reduction * joint.direction for joint in robot.joints])
+    matrix: FloatArray = gears[:, np.newaxis] * np.array(robot.coupling_matrix, np.float64)
+    if not np.linalg.cond(matrix) < 1e12:
+        raise DatasetError(
+            f"robot {robot.name}: its coupling matrix cannot be inverted: motor angles do not tell "
+            "joint angles"
+        )
+    return matrix
+
+
+def _check_complete(
+    files: Sequence[ArrayFile], taken: Mapping[str, Taken], options: ImportOptions
+) -> None:
+    missing = [] if "q_rad" in taken else ["q_rad (positions)"]
+    if "tau_nm" not in taken and "iq_a" not in taken:
+        missing.append("tau_nm (torques) or iq_a (currents)")
+    if missing:
+        example = f"{files[0].path.name}:1-6"
+        raise DatasetError(
+            f"there is no {' and no '.join(missing)} by any usual name; {describe(files)}; say "
+            f"which columns they are, as --map q_rad={example}"
+        )
+    if "t_s" not in taken and options.rate_hz is None:
+        raise DatasetError(
+            f"there is no t_s (time) by any usual name; {describe(files)}; say which column it is, "
+            "as --map t_s=NAME, or how many samples there are per second, as --rate 1000"
+        )
+
+
+def _numbers(key: str, values: FloatArray) -> FloatArray:
+    """NaN for whatever is no sensible number; times, which may count from 1970, from the first."""
+    if key == "t_s":
+        return values - values[:1] if len(values) and np.isfinite(values[0]).all() else values
+    with np.errstate(invalid="ignore"):
+        return np.where(np.abs(values) <= VALUE_MAX, values, np.nan)
+
+
+def _sampled(
+    values: dict[str, FloatArray], options: ImportOptions
+) -> tuple[Sampling, dict[str, FloatArray], list[str]]:
+    t_s = values.pop("t_s", None)
+    if t_s is None:
+        assert options.rate_hz is not None  # noqa: S101 - checked before
+        if options.is_resampled:
+            raise DatasetError("--resample needs times: --map t_s=…")
+        return constant_rate(len(values["q_rad"]), options.rate_hz), values, []
+    if not options.is_resampled:
+        sampling = find_rate(t_s[:, 0], options.rate_hz)
+        missing = int(sampling.seq[-1]) + 1 - len(sampling.seq)
+        notes = [f"{missing} samples are missing between others"] if missing else []
+        return sampling, values, notes
+    before = len(t_s)
+    sampling, values = resample(t_s[:, 0], values, options.rate_hz)
+    note = (
+        f"{before} rows were interpolated linearly to {len(sampling.seq)} at "
+        f"{sampling.rate_hz:.6g} per second: what lies above some tenths of the old rate is "
+        "no longer what was measured"
+    )
+    return sampling, values, [note]
+
+
+def _to_joint_side(values: dict[str, FloatArray], robot: Robot, to_motor: FloatArray) -> None:
+    to_joint = np.linalg.inv(to_motor).T
+    offsets = np.array([joint.joint_offset_rad for joint in robot.joints])
+    for key in ("q_rad", "q_ref_rad"):
+        if key in values:
+            values[key] = values[key] @ to_joint + offsets
+    if "dq_rad_s" in values:
+        values["dq_rad_s"] = values["dq_rad_s"] @ to_joint
+    if "tau_nm" in values:
+        values["tau_nm"] = values["tau_nm"] @ to_motor
+
+
+def _torque(iq_a: FloatArray, robot: Robot, to_motor: FloatArray) -> FloatArray:
+    """Mᵀ·diag(K_i·η)·iq: currents are the motors' own on either side."""
+    constants = []
+    for joint in robot.joints:
+        constant = robot.torque_constant_nm_per_a(joint)
+        if constant is None:
+            raise DatasetError(
+                f"robot {robot.name}: joint {joint.name} has no torque constant, so that its "
+                "current tells no torque: add transmission.torque_constant_nm_per_a to its robot "
+                "file, or import torques (tau_nm)"
+            )
+        efficiency = joint.drive.gear_efficiency if joint.has_drive else 1.0
+        constants.append(constant * efficiency)
+    result: FloatArray = (iq_a * np.array(constants)) @ to_motor
+    return result

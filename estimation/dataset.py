@@ -1,0 +1,389 @@
+"""Recordings as stretches of samples at a constant rate: positions, torques, what belongs to them.
+
+Reads slices only: a recording of an hour costs no more memory than one of two minutes. Which rows
+are used and why is in `estimation.usable_rows`, how they come to a constant rate in
+`estimation.uniform_rows`; the torque of boards that hold their reference is
+corrected here (`estimation.board_effects`). Nothing is filtered: `estimation.preparation`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daq.recording import Recording, open_recording
+from daq.robot import Robot
+from estimation.board_effects import (
+    CURRENT_FILTER_S,
+    HOLDING_PROFILES,
+    VELOCITY_FILTER_S,
+    held_bias_a,
+)
+from estimation.errors import DatasetError
+from estimation.uniform_rows import at, make_grid
+from estimation.usable_rows import HOLE_MAX_S, IMPORT_LINK, DatasetSummary, UsableRows
+
+FloatArray = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Source = str | os.PathLike[str] | Recording
+
+ROWS_MAX = 120_000
+"""Of a stretch, without its overlap: two minutes at 1 kHz."""
+ROWS_MIN = 200
+"""Of a stretch: from less no filter makes anything."""
+_GAINS = ("kp_a_per_rad", "kd_a_s_per_rad", "ki_a_per_rad_s")
+UNUSUAL_S = 0.3e-3
+"""An exchange that takes so much longer than usual leaves open when values were taken."""
+IN_TIME_S, IN_TIME_RAD = 0.25e-3, 5e-4
+"""How much earlier or later than it should be a value may have been taken, and what the board's
+filtered velocity and an encoder's counts may be off by on top."""
+OVERLAP_S = 2.0
+"""What two pieces of a long stretch share on either side: a filter of 5 Hz has forgotten its border
+to 1e-9 by then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """Samples without a long hole, at a constant rate; arrays of shape (n,) or (n, joints).
+
+    Attributes:
+        source: The recording.
+        first_seq: Number of the first sample in its session.
+        run_row: Rows of the same run before the first; 0 unless a long run came in pieces.
+        rows_after: Rows of the same run after the last, likewise.
+        lead_rows: Overlap at the beginning, for filters; belongs to the piece before.
+        tail_rows: Overlap at the end; belongs to the piece after.
+        begins_run: Whether nothing lies before: a true border. Then `lead_rows` is 0.
+        ends_run: Whether nothing follows.
+        period_s: Time between two samples.
+        t_s: When values were taken, since the recording's first sample.
+        q_rad: Measured joint angles.
+        dq_rad_s: Measured joint velocities; None where there are none.
+        tau_nm: Torques at the joints, from the current; unfiltered, corrected where a board held
+            its reference.
+        iq_a: Measured currents; None where there are none.
+        reference_position_rad: Joint angles that were sent; None where nothing was.
+        reference_velocity_rad_s: Likewise.
+        kp_a_per_rad: Gains at the motor; None where nothing was sent.
+        kd_a_s_per_rad: Likewise.
+        ki_a_per_rad_s: Likewise, or the boards have none.
+        profiles: Wire format of each joint's board; empty where there is none.
+        velocity_lag_s: Of the velocities behind the angles, first order; 0 where not known.
+        torque_lag_s: Of the torques, likewise.
+        is_in_hole: Rows that nobody measured: interpolated for filters, not to be counted; None
+            where there are none.
+    """
+
+    source: Path
+    first_seq: int
+    run_row: int
+    rows_after: int
+    lead_rows: int
+    tail_rows: int
+    begins_run: bool
+    ends_run: bool
+    period_s: float
+    t_s: FloatArray
+    q_rad: FloatArray
+    dq_rad_s: FloatArray | None
+    tau_nm: FloatArray
+    iq_a: FloatArray | None
+    reference_position_rad: FloatArray | None
+    reference_velocity_rad_s: FloatArray | None
+    kp_a_per_rad: FloatArray | None
+    kd_a_s_per_rad: FloatArray | None
+    ki_a_per_rad_s: FloatArray | None
+    profiles: tuple[str, ...]
+    velocity_lag_s: float
+    torque_lag_s: float
+    is_in_hole: Flags | None = None
+
+    @property
+    def rate_hz(self) -> float:
+        """Samples per second."""
+        return 1.0 / self.period_s
+
+    def __len__(self) -> int:
+        return len(self.t_s)
+
+
+def summarise(
+    source: Source, *, all_modes: bool = False, rows_min: int = ROWS_MIN
+) -> DatasetSummary:
+    """What of a recording would be used, and what not and why.
+
+    Args:
+        source: The file, or an open recording.
+        all_modes: As for `read_stretches`.
+        rows_min: As for `read_stretches`.
+
+    Raises:
+        RecordingError: The file is no recording.
+        DatasetError: It is damaged.
+    """
+    with _opened(source) as recording:
+        return UsableRows(recording, all_modes=all_modes, rows_min=rows_min).summary
+
+
+def read_stretches(
+    source: Source,
+    *,
+    rows_max: int = ROWS_MAX,
+    overlap_rows: int | None = None,
+    all_modes: bool = False,
+    rows_min: int = ROWS_MIN,
+    holds_reference: Callable[[str], bool] = HOLDING_PROFILES.__contains__,
+) -> Iterator[Stretch]:
+    """The usable samples of a recording, in order.
+
+    Args:
+        source: The file, or an open recording.
+        rows_max: A longer run comes in pieces of at most so many rows, overlap not counted.
+        overlap_rows: What neighbouring pieces share on either side; None for 2 s.
+        all_modes: Whether to use rows in which the robot is active but follows no trajectory.
+        rows_min: Shorter runs are left out.
+        holds_reference: Whether boards of a profile hold their position reference between frames.
+
+    Yields:
+        Stretches; none where nothing can be used: `summarise` says why.
+
+    Raises:
+        RecordingError: The file is no recording, or damaged.
+        DatasetError: Its times do not rise, or an argument is out of range.
+    """
+    if rows_max < 1 or (overlap_rows is not None and overlap_rows < 0):
+        raise DatasetError(
+            f"pieces of {rows_max} rows that share {overlap_rows}: the first must be at least 1, "
+            "the second at least 0"
+        )
+    with _opened(source) as recording:
+        reader = _Reader(recording, holds_reference)
+        overlap = round(OVERLAP_S / reader.period_s) if overlap_rows is None else overlap_rows
+        rows = UsableRows(recording, all_modes=all_modes, rows_min=rows_min)
+        for begin, end in rows.runs:
+            # Pieces of about the same length: a short rest would be nothing but overlap.
+            pieces = -(-(end - begin) // rows_max)
+            cuts = [begin + (end - begin) * number // pieces for number in range(pieces + 1)]
+            for piece in itertools.pairwise(cuts):
+                yield reader.read((begin, end), piece, overlap, has_velocity=rows.has_velocity)
+
+
+class _Chosen(NamedTuple):
+    """Rows of a slice, by number within it."""
+
+    rows: slice
+    sound: NDArray[np.intp]
+
+
+class _Reader:
+    """Turns rows of a recording into stretches."""
+
+    def __init__(self, recording: Recording, holds_reference: Callable[[str], bool]) -> None:
+        self.period_s = recording.period_ns * 1e-9
+        self._recording = recording
+        self._start_t_ns = int(recording.attributes["start_t_ns"])
+        self._is_import = recording.attributes["link"] == IMPORT_LINK
+        self._profiles = _profiles(recording)
+        few = recording["transfer_ns"][: 1 << 16] if recording.sample_count else np.zeros(1)
+        self._exchange_s = float(np.median(few)) * 1e-9
+        self._holds_position = np.array([holds_reference(name) for name in self._profiles])
+        self._reduction, self._nm_per_a = np.ones((2, len(self._profiles)))
+        if not self._is_import:
+            for number in range(len(self._profiles)):
+                factors = _drive_factors(recording.robot, number)
+                self._reduction[number], self._nm_per_a[number] = factors
+
+    def read(
+        self, run: tuple[int, int], piece: tuple[int, int], overlap: int, *, has_velocity: bool
+    ) -> Stretch:
+        first, last = max(run[0], piece[0] - overlap), min(run[1], piece[1] + overlap)
+        start_s = self._taken_s(run[0])
+        # In periods since the run's first value: where the run ends, and where the piece and its
+        # overlap begin and end.
+        count = math.floor((self._taken_s(run[1] - 1) - start_s) / self.period_s + 1e-3) + 1
+        edges = [
+            (self._taken_s(row) - start_s) / self.period_s if row < run[1] else count
+            for row in (first, piece[0], piece[1], last)
+        ]
+        lead, begin, end, tail = (min(math.ceil(edge - 1e-3), count) for edge in edges)
+        # A time at the edge may lie in a hole, and need values from beyond.
+        margin = math.ceil(HOLE_MAX_S / self.period_s) + 1
+        wide = slice(max(run[0], first - margin), min(run[1], last + margin))
+        rows, sent_s, taken_s = self._usable(wide, has_velocity=has_velocity)
+        taken_s, sent_s = taken_s - start_s, sent_s - start_s
+        grid = make_grid(taken_s, lead, tail, self.period_s)
+
+        def measured(name: str) -> FloatArray | None:
+            values = self._optional(name, rows)
+            return None if values is None else at(grid, taken_s, values)
+
+        def commanded(name: str) -> FloatArray | None:
+            # Beside a value stands the command that was sent a period later, as in the recording.
+            values = self._optional(name, rows)
+            if values is None:
+                return None
+            return at(grid, sent_s, values, ahead_s=0.0 if self._is_import else self.period_s)
+
+        dq_rad_s = measured("joint_velocity_rad_s") if has_velocity else None
+        gains = [commanded(name) for name in _GAINS]
+        reference_rad_s = commanded("reference_velocity_rad_s")
+        q_rad, tau_nm = measured("joint_position_rad"), measured("joint_torque_nm")
+        if q_rad is None or tau_nm is None:  # rows are usable only where both are finite
+            raise DatasetError(f"{self._recording.path}: has no positions or no torques")
+        tau_nm = tau_nm + self._held_nm(dq_rad_s, reference_rad_s, gains)
+        return Stretch(
+            source=self._recording.path,
+            first_seq=int(self._recording["seq"][first]),
+            run_row=lead,
+            rows_after=max(0, count - tail),
+            lead_rows=begin - lead,
+            tail_rows=tail - end,
+            begins_run=piece[0] == run[0],
+            ends_run=piece[1] == run[1],
+            period_s=self.period_s,
+            t_s=grid.times_s + start_s,
+            is_in_hole=grid.is_in_hole if grid.is_in_hole.any() else None,
+            q_rad=q_rad,
+            dq_rad_s=dq_rad_s,
+            tau_nm=tau_nm,
+            iq_a=measured("iq_a"),
+            reference_position_rad=commanded("reference_position_rad"),
+            reference_velocity_rad_s=reference_rad_s,
+            kp_a_per_rad=gains[0],
+            kd_a_s_per_rad=gains[1],
+            ki_a_per_rad_s=gains[2],
+            profiles=self._profiles,
+            velocity_lag_s=0.0 if self._is_import else VELOCITY_FILTER_S,
+            torque_lag_s=0.0 if self._is_import else CURRENT_FILTER_S,
+        )
+
+    def _taken_s(self, row: int) -> float:
+        """When the values of a row were taken, also of the one that would follow the last."""
+        if row < self._recording.sample_count:
+            return float(self._times_s(slice(row, row + 1))[1][0])
+        return float(self._times_s(slice(row - 1, row))[1][0] + self.period_s)
+
+    def _times_s(self, rows: slice) -> tuple[FloatArray, FloatArray, Flags]:
+        """When commands of rows were sent, when their values were taken, and whether that is sure.
+
+        A reply is as old as the end of the exchange before it. Where that exchange is missing or
+        took unusually long (which board it waited for is not known), one period is a guess.
+        """
+        before = slice(max(rows.start - 1, 0), rows.stop)
+        sent_s = (self._recording["t_ns"][before] - self._start_t_ns) * 1e-9
+        if self._is_import:
+            sent_s = sent_s[-(rows.stop - rows.start) :]
+            return sent_s, sent_s, np.ones(len(sent_s), bool)
+        seq = self._recording["seq"][before].astype(np.int64)
+        exchange_s = self._recording["transfer_ns"][before] * 1e-9
+        if before.start == rows.start:
+            sent_s = np.concatenate([sent_s[:1] - self.period_s, sent_s])
+            seq = np.concatenate([seq[:1] - 1, seq])
+            exchange_s = np.concatenate([[self._exchange_s], exchange_s])
+        is_sure = (np.diff(seq) == 1) & (exchange_s[:-1] <= self._exchange_s + UNUSUAL_S)
+        taken_s = np.where(
+            is_sure,
+            sent_s[:-1] + exchange_s[:-1],
+            sent_s[1:] - self.period_s + self._exchange_s,
+        )
+        return sent_s[1:], taken_s, is_sure
+
+    def _usable(
+        self, rows: slice, *, has_velocity: bool
+    ) -> tuple[slice | _Chosen, FloatArray, FloatArray]:
+        """Rows with sound values; when they were sent and when their values were taken."""
+        recording = self._recording
+        sent_s, taken_s, is_sure = self._times_s(rows)
+        names = ["joint_position_rad", "joint_torque_nm"]
+        names += ["joint_velocity_rad_s"] if has_velocity else []
+        sound = recording["joint_valid"][rows].all(axis=1) & is_sure
+        for name in names:
+            sound &= np.isfinite(recording[name][rows]).all(axis=1)
+        if has_velocity and not self._is_import:
+            sound &= self._is_in_time(rows, taken_s)
+        if sound.all():
+            return rows, sent_s, taken_s
+        return _Chosen(rows, np.flatnonzero(sound)), sent_s[sound], taken_s[sound]
+
+    def _is_in_time(self, rows: slice, taken_s: FloatArray) -> Flags:
+        """Whether positions have moved on by what the velocities say, for every joint.
+
+        If not, a value was not taken when it should have been: a computer, or a mock board's
+        process, was away in the middle of an exchange.
+        """
+        q_rad = self._recording["joint_position_rad"][rows]
+        dq_rad_s = self._recording["joint_velocity_rad_s"][rows]
+        speed_rad_s = 0.5 * (dq_rad_s[1:] + dq_rad_s[:-1])
+        surplus_rad = np.diff(q_rad, axis=0) - speed_rad_s * np.diff(taken_s)[:, np.newaxis]
+        allowed_rad = IN_TIME_S * np.abs(speed_rad_s) + IN_TIME_RAD
+        is_wrong = (np.abs(surplus_rad) > allowed_rad).any(axis=1)
+        is_in_time = np.ones(len(q_rad), bool)
+        is_in_time[1:][is_wrong] = False
+        return is_in_time
+
+    def _held_nm(
+        self,
+        dq_rad_s: FloatArray | None,
+        reference_rad_s: FloatArray | None,
+        gains: list[FloatArray | None],
+    ) -> FloatArray | float:
+        """What held references took from the torques; both sides of the gear count alike."""
+        if self._is_import:
+            return 0.0
+        motor_nm = self._reduction * self._nm_per_a
+        missing: FloatArray | float = 0.0
+        kp_a_per_rad, kd_a_s_per_rad, _ = gains
+        if self._holds_position.any() and dq_rad_s is not None and kp_a_per_rad is not None:
+            bias = held_bias_a(kp_a_per_rad, dq_rad_s, 0.5 * self.period_s)
+            missing = motor_nm * self._holds_position * np.nan_to_num(bias)
+        if reference_rad_s is not None and kd_a_s_per_rad is not None:
+            rates = np.gradient(reference_rad_s, self.period_s, axis=0)
+            bias = held_bias_a(kd_a_s_per_rad, rates, 0.5 * self.period_s)
+            missing = missing + motor_nm * np.nan_to_num(bias)
+        return missing
+
+    def _optional(self, name: str, rows: slice | _Chosen) -> FloatArray | None:
+        if name not in self._recording:
+            return None
+        column = self._recording[name]
+        chosen = column[rows.rows][rows.sound] if isinstance(rows, _Chosen) else column[rows]
+        values = np.asarray(chosen, np.float64)
+        return None if np.isnan(values).all() else values
+
+
+def _drive_factors(robot: Robot, number: int) -> tuple[float, float]:
+    """Motor turns per joint turn, and torque at the joint per current, without sign."""
+    joint = robot.joints[number]
+    drive = joint.drive
+    constant_nm_per_a = robot.motor_of(joint).torque_constant_nm_per_a
+    return (
+        drive.gear_reduction,
+        constant_nm_per_a * drive.gear_reduction * drive.gear_efficiency,
+    )
+
+
+def _profiles(recording: Recording) -> tuple[str, ...]:
+    by_board = dict(
+        zip(recording.board_names, recording.attributes["board_profiles"], strict=False)
+    )
+    if not by_board:
+        return ("",) * len(recording.joint_names)
+    return tuple(by_board.get(joint.drive.board, "") for joint in recording.robot.joints)
+
+
+@contextmanager
+def _opened(source: Source) -> Iterator[Any]:
+    if isinstance(source, Recording):
+        yield source
+    else:
+        with open_recording(source) as recording:
+            yield recording

@@ -1,0 +1,184 @@
+"""Writes foreign measurements as a recording, which every other command then reads.
+
+Its link is `import`: nobody commanded anything, so every joint is off and the robot idle, there are
+no boards, and clocks are virtual. What nobody measured is NaN. Two events say where it came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from daq.recording import RecordingWriter
+from daq.recording.info import RecordingInfo
+from daq.recording.layout import COLUMNS, Axis
+from daq.robot import Robot
+from estimation.array_files import ArrayFile
+from estimation.arrays import ImportOptions, Measurements
+from estimation.usable_rows import IMPORT_LINK
+
+EVENT, FACTS_EVENT = "import", "import_facts"
+"""Kinds of the events that say where the samples came from, in words and as JSON."""
+_BLOCK_ROWS = 1 << 16
+_FRAME_SIZE = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RobotFile:
+    """The robot, and the text that describes it."""
+
+    robot: Robot
+    text: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Who imports."""
+
+    host: str
+    armature_version: str
+
+
+class _Event(NamedTuple):
+    seq: int
+    t_ns: int
+    kind: str
+    severity: str
+    source: str
+    text: str
+
+
+def write_import(
+    path: Path,
+    measurements: Measurements,
+    *,
+    files: Sequence[ArrayFile],
+    robot_file: RobotFile,
+    options: ImportOptions,
+    origin: Origin,
+) -> dict[str, Any]:
+    """Write a recording.
+
+    Args:
+        path: The file to be.
+        measurements: What was measured.
+        files: Where that came from.
+        robot_file: Whose measurements they are.
+        options: How they were read.
+        origin: Who imports.
+
+    Returns:
+        What the event says: sources, mapping, units, rate, rows and notes.
+
+    Raises:
+        RecordingExistsError: There is such a file already.
+        RecordingWriteError: It cannot be written.
+    """
+    robot, sampling = robot_file.robot, measurements.sampling
+    facts = _facts(measurements, files, options)
+    # The file's own time is the best that is known of when it was measured.
+    start_utc_ns = files[0].path.stat().st_mtime_ns
+    writer = RecordingWriter(
+        path,
+        RecordingInfo(
+            session=f"import-{files[0].sha256[:8]}",
+            recording=path.stem,
+            robot=robot.name,
+            robot_text=robot_file.text,
+            robot_source=robot_file.source,
+            joint_names=tuple(joint.name for joint in robot.joints),
+            board_names=(),
+            board_profiles=(),
+            board_devices=(),
+            frame_size=_FRAME_SIZE,
+            fingerprint="",
+            link=IMPORT_LINK,
+            is_virtual=True,
+            period_ns=round(1e9 / sampling.rate_hz),
+            session_start_utc_ns=start_utc_ns,
+            session_start_t_ns=0,
+            host=origin.host,
+            armature_version=origin.armature_version,
+            commit="",
+            grids={},
+        ),
+    )
+    writer.add_events(
+        [
+            _Event(0, 0, EVENT, "info", "", _sentence(facts)),
+            _Event(0, 0, FACTS_EVENT, "debug", "", msgspec.json.encode(facts).decode()),
+        ]
+    )
+    for first in range(0, len(sampling.seq), _BLOCK_ROWS):
+        writer.append(_columns(measurements, slice(first, first + _BLOCK_ROWS)))
+    writer.close()
+    return facts
+
+
+def _facts(
+    measurements: Measurements, files: Sequence[ArrayFile], options: ImportOptions
+) -> dict[str, Any]:
+    sampling = measurements.sampling
+    return {
+        "files": [
+            {"name": file.path.name, "path": str(file.path), "sha256": file.sha256}
+            for file in files
+        ],
+        "taken": {
+            key: {"source": one.source, "unit": one.unit} for key, one in measurements.taken.items()
+        },
+        "side": options.side,
+        "rate_hz": sampling.rate_hz,
+        "is_resampled": options.is_resampled,
+        "first_row": options.rows[0],
+        "rows": len(sampling.seq),
+        "missing": int(sampling.seq[-1]) + 1 - len(sampling.seq),
+        "invalid_rows": int(np.count_nonzero(~measurements.valid.all(axis=1))),
+        "notes": list(measurements.notes),
+    }
+
+
+def _sentence(facts: dict[str, Any]) -> str:
+    files = ", ".join(f"{file['name']} (sha256 {file['sha256'][:12]}…)" for file in facts["files"])
+    taken = "; ".join(
+        f"{key} from {one['source']} in {one['unit']}" for key, one in facts["taken"].items()
+    )
+    return f"imported from {files}, {facts['side']} side: {taken}"
+
+
+def _columns(measurements: Measurements, rows: slice) -> dict[str, Any]:
+    sampling = measurements.sampling
+    seq = sampling.seq[rows]
+    joints = measurements.q_rad.shape[1]
+    widths: dict[Axis, tuple[int, ...]] = {
+        Axis.NONE: (),
+        Axis.JOINTS: (joints,),
+        Axis.BOARDS: (0,),
+    }
+    columns: dict[str, Any] = {}
+    for name, column in COLUMNS.items():
+        if not column.is_optional:
+            dtype = np.dtype(column.dtype)
+            unknown = np.nan if dtype.kind == "f" else 0
+            columns[name] = np.full((len(seq), *widths[column.axis]), unknown, dtype)
+    columns["seq"] = seq.astype(np.uint64)
+    # From the rounded period, so that times and the period that the file states agree.
+    columns["t_ns"] = seq * round(1e9 / sampling.rate_hz)
+    columns["joint_valid"] = measurements.valid[rows].astype(np.uint8)
+    columns["joint_is_homed"][:] = 1
+    for name, values in {
+        "joint_position_rad": measurements.q_rad,
+        "joint_velocity_rad_s": measurements.dq_rad_s,
+        "joint_torque_nm": measurements.tau_nm,
+        "iq_a": measurements.iq_a,
+        "reference_position_rad": measurements.q_ref_rad,
+    }.items():
+        if values is not None:
+            columns[name] = values[rows]
+    return columns

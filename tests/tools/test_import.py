@@ -1,0 +1,223 @@
+"""`armature import`: from files to a recording that everything else reads."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from daq.recording import open_recording
+from daq.recording.layout import MODES, STATES
+from estimation.dataset import read_stretches, summarise
+from estimation.preparation import choose_settings, prepare
+
+Armature = Callable[..., Any]
+ROWS = 3000
+
+JOINT = """
+[[joints]]
+name = "joint{number}"
+dh = {{ a_m = 0, d_m = 0, alpha_rad = 0 }}
+[joints.transmission]
+gear_reduction = {reduction}
+direction = {direction}
+joint_offset_rad = {offset}
+[joints.limits]
+position_min_rad = -5
+position_max_rad = 5
+velocity_max_rad_s = 20
+torque_max_nm = 200
+"""
+
+
+def tx40_text() -> str:
+    """The gears of the TX40, whose sixth motor also turns with the fifth joint."""
+    rows = [[float(n == m) for m in range(6)] for n in range(6)]
+    rows[5][4] = 1.0
+    text = f'schema = 1\nname = "tx40"\ndescription = "gears only"\ncoupling = {rows}\n'
+    gears = ((32, 0), (32, -math.pi / 2), (45, math.pi / 2), (-48, 0), (45, 0), (32, 0))
+    for number, (gear, offset) in enumerate(gears, 1):
+        text += JOINT.format(
+            number=number,
+            reduction=float(abs(gear)),
+            direction=1 if gear > 0 else -1,
+            offset=float(offset),
+        )
+    return text
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    t = np.arange(ROWS) / 1000.0
+    q = np.sin(t)[:, None] * np.arange(1, 5) / 4.0
+    tau = np.cos(t)[:, None] * np.arange(1, 5)
+    np.savez(tmp_path / "log.npz", t=t, q=q, tau=tau)
+    return tmp_path / "log.npz"
+
+
+def test_a_recording_like_any_other(armature: Armature, log: Path, tmp_path: Path) -> None:
+    out = tmp_path / "r.h5"
+    result = armature("import", str(log), "--robot", "laas4", "--out", str(out), "--json")
+    assert (result.exit_code, result.err) == (0, "")
+    facts = result.json
+    assert facts["rows"] == ROWS
+    assert facts["rate_hz"] == pytest.approx(1000.0)
+    assert facts["taken"]["q_rad"] == {"source": "log.npz:q", "unit": "rad"}
+    assert facts["files"][0]["sha256"] == hashlib.sha256(log.read_bytes()).hexdigest()
+
+    with open_recording(out) as recording, np.load(log) as source:
+        np.testing.assert_array_equal(recording["joint_position_rad"][:], source["q"])
+        np.testing.assert_allclose(recording["joint_torque_nm"][:], source["tau"], rtol=1e-7)
+        assert np.isnan(recording["joint_velocity_rad_s"][:]).all()
+        assert np.isnan(recording["iq_a"][:]).all()
+        assert recording.attributes["link"] == "import"
+        assert recording.attributes["board_names"] == []
+        assert recording.robot.name == "laas4"
+        # Nobody commanded anything.
+        assert {MODES[code] for code in np.unique(recording["joint_mode"][:])} == {"off"}
+        assert {STATES[code] for code in np.unique(recording["state"][:])} == {"idle"}
+        words, for_programs = recording.events
+        assert words.kind == "import"
+        assert "t_s from log.npz:t in s; q_rad from log.npz:q in rad" in words.text
+        assert json.loads(for_programs.text)["files"] == facts["files"]
+
+    (stretch,) = read_stretches(out)
+    assert len(stretch) == ROWS
+    assert summarise(out).chosen == "import"
+    rows = prepare(stretch, choose_settings([stretch])[0])
+    assert len(rows) > 50
+    info = armature("record", "info", str(out), "--json")
+    assert info.json["samples"] == ROWS
+    assert armature("record", "info", str(out)).exit_code == 0
+
+
+def test_for_people(armature: Armature, log: Path, tmp_path: Path) -> None:
+    result = armature("import", str(log), "--robot", "laas4", "--out", str(tmp_path / "r.h5"))
+    assert result.exit_code == 0
+    for word in ("q_rad", "log.npz:q", "3000 samples at 1000 Hz"):
+        assert word in result.out
+
+
+def test_holes_become_gaps_and_invalid_rows(armature: Armature, tmp_path: Path) -> None:
+    rows = [(n / 100.0, n * 1e-3, n * 2e-3) for n in range(1000)]
+    rows[300] = (3.0, math.nan, 0.0)
+    del rows[500:510]
+    text = "\n".join(",".join(map(str, row)) for row in rows)
+    (tmp_path / "f.csv").write_text(f"time,q1,tau1\n{text}\n")
+    out = tmp_path / "r.h5"
+    words = ("import", str(tmp_path / "f.csv"), "--robot", "bench1", "--out", str(out), "--json")
+    result = armature(*words)
+    assert (result.json["missing"], result.json["invalid_rows"]) == (10, 1)
+    assert "1 of 990 rows have values that are no numbers" in result.err
+    with open_recording(out) as recording:
+        assert [(gap.first_seq, gap.count) for gap in recording.gaps] == [(500, 10)]
+        assert not recording["joint_valid"][300, 0]
+        assert recording["t_ns"][500] == 5_100_000_000
+    lengths = [len(stretch) for stretch in read_stretches(out, rows_min=100)]
+    assert lengths == [300, 199, 490]
+
+
+def test_rows_units_references_and_resampling(armature: Armature, tmp_path: Path) -> None:
+    t_ms = np.arange(1000) * 2.0 + np.random.default_rng(1).uniform(-0.2, 0.2, 1000)
+    np.savetxt(
+        tmp_path / "f.txt",
+        np.column_stack([t_ms, np.degrees(t_ms * 1e-3), t_ms, 1e3 * t_ms]),
+        delimiter=";",
+    )
+    out = tmp_path / "r.h5"
+    words = f"--robot bench1 --out {out} --map t_s=1 --map q_rad=2 --map q_ref_rad=3 --map tau_nm=4"
+    words += " --unit t_s=ms --unit q_rad=deg --unit q_ref_rad=mrad --unit tau_nm=mNm"
+    words += " --rows 100:900 --delimiter ;"
+    refused = armature("import", str(tmp_path / "f.txt"), *words.split(), "--json")
+    assert refused.exit_code == 1
+    assert "--resample interpolates them linearly" in refused.err
+    assert not out.exists()
+    result = armature(
+        "import", str(tmp_path / "f.txt"), *words.split(), "--resample", "--rate", "500", "--json"
+    )
+    assert result.exit_code == 0
+    assert result.json["is_resampled"]
+    assert result.json["first_row"] == 100
+    with open_recording(out) as recording:
+        t_s = t_ms[100] * 1e-3 + recording.t_s
+        np.testing.assert_allclose(recording["joint_position_rad"][:, 0], t_s, rtol=1e-6)
+        np.testing.assert_allclose(recording["reference_position_rad"][:, 0], t_s, rtol=1e-6)
+        np.testing.assert_allclose(recording["joint_torque_nm"][:, 0], t_s * 1e3, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        ("log.npz", 2, "--robot"),
+        ("--robot laas4 --out r.h5", 2, "FILE"),
+        ("log.npz --robot laas4 --out r.h5 --map q", 2, "--map q: expected NAME=…"),
+        ("log.npz --robot laas4 --out r.h5 --map x=q", 2, "--map x=q: expected NAME=…"),
+        ("log.npz --robot laas4 --out r.h5 --map q_rad=q --map q_rad=t", 2, "there already"),
+        ("log.npz --robot laas4 --out r.h5 --unit q_rad=", 2, "--unit q_rad=: expected"),
+        ("log.npz --robot laas4 --out r.h5 --rows 5", 2, "--rows 5: expected A:B"),
+        ("log.npz --robot laas4 --out r.h5 --rows 9:5", 2, "--rows 9:5: expected A:B"),
+        ("log.npz --robot laas4 --out r.h5 --rate 0", 2, "--rate 0: must be above 0"),
+        ("log.npz --robot laas4 --out r.h5 --rate nan", 2, "--rate nan: must be above 0"),
+        ("log.npz --robot laas4 --out r.h5 --delimiter ab", 2, "one character"),
+        ("log.npz log.npz --robot laas4 --out r.h5", 2, "the same name"),
+        ("log.npz --robot laas5 --out r.h5", 2, "laas5"),
+        ("log.npz --robot bench1 --out r.h5", 1, "4 columns, expected 1"),
+        ("log.npz --robot laas4 --out r.h5 --unit q_rad=furlong", 1, "expected one of rad"),
+        ("none.npz --robot laas4 --out r.h5", 1, "there is no such file"),
+        ("log.npz --robot laas4 --out log.npz", 1, "exists and is not overwritten"),
+        ("log.npz --robot laas4 --out no/where/r.h5", 1, "cannot be written"),
+    ],
+)
+def test_misuse(armature: Armature, log: Path, words: str, code: int, text: str) -> None:
+    with contextlib.chdir(log.parent):
+        result = armature("import", *words.split())
+    assert (result.exit_code, result.out) == (code, "")
+    assert text in result.err
+    assert sorted(path.name for path in log.parent.iterdir()) == ["log.npz"]
+
+
+# --- public data ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tx40() -> Path:
+    root = os.environ.get("ARMATURE_DATA")
+    if not root:
+        pytest.skip("ARMATURE_DATA does not name the folder of the public data sets")
+    folder = Path(root) / "tx40_figaroh"
+    if not folder.is_dir():
+        pytest.skip(f"no TX40 recording: {folder} is missing")
+    return folder
+
+
+def test_the_tx40_as_its_readme_says(armature: Armature, tx40: Path, tmp_path: Path) -> None:
+    robot, out = tmp_path / "tx40.toml", tmp_path / "tx40.h5"
+    robot.write_text(tx40_text())
+    words = f"--robot {robot} --out {out} --rate 5000 --side motor"
+    words += " --map q_rad=pos_read_data.csv --map tau_nm=curr_data.csv --json"
+    files = [str(tx40 / name) for name in ("pos_read_data.csv", "curr_data.csv")]
+    result = armature("import", *files, *words.split())
+    assert (result.exit_code, result.err) == (0, "")
+    assert result.json["rows"] == 45_000
+
+    p, c = (np.loadtxt(path, delimiter=",", skiprows=1) for path in files)
+    to_motor = np.diag([32.0, 32.0, 45.0, -48.0, 45.0, 32.0])
+    to_motor[5, 4] = 32.0
+    offsets = np.array([0.0, -math.pi / 2, math.pi / 2, 0.0, 0.0, 0.0])
+    q = np.linalg.solve(to_motor, p.T).T + offsets
+    (stretch,) = read_stretches(out)
+    np.testing.assert_allclose(stretch.q_rad, q, atol=1e-12)
+    np.testing.assert_allclose(stretch.tau_nm, c @ to_motor, atol=1e-5)
+    settings, notes = choose_settings([stretch])
+    assert 15.0 <= settings.cutoff_hz <= 30.0
+    assert settings.velocity == "differentiated"
+    assert any("none was measured" in note for note in notes)
+    assert len(prepare(stretch, settings)) > 500
