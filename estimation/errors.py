@@ -2,7 +2,10 @@
 
 ```
 EstimationError
-└── DatasetError (ValueError)      data that cannot be used; says what, value, limit, what to do
+├── DatasetError (ValueError)      data that cannot be used; says what, value, limit, what to do
+├── ExcitationError (ValueError)   no trajectory can be found; says which limit is in the way
+├── InfeasibleParametersError      constraints that no arm can keep; says which contradict
+└── UrdfError (ValueError)         a URDF that cannot be read or written; says what to do
 ```
 """
 
@@ -15,3 +18,24 @@ class EstimationError(Exception):
 
 class DatasetError(EstimationError, ValueError):
     """Data, or a setting for them, from which nothing sound can be computed."""
+
+
+class ExcitationError(EstimationError, ValueError):
+    """A trajectory that cannot be made as asked for, or not within the arm's limits."""
+
+
+class InfeasibleParametersError(EstimationError):
+    """Constraints that contradict each other: no parameters keep all of them."""
+
+
+class UrdfError(EstimationError, ValueError):
+    """A URDF from which no robot file can be made, or the other way round.
+
+    Attributes:
+        source: The URDF, or the robot.
+        problem: What is wrong, and what to do.
+    """
+
+    def __init__(self, source: str, problem: str) -> None:
+        self.source, self.problem = source, problem
+        super().__init__(f"{source}: {problem}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
@@ -16,20 +17,26 @@ from tools.version import __version__
 
 VERBS = {
     "bench": "measure the friction of one joint on the bench",
-    "demo": "enable, calibrate and move mock boards at 1 kHz in virtual time",
+    "demo": "do everything once on the mock robot, and compare with its truth",
     "doctor": "check whether a robot could run here, and say how to mend what is wrong",
+    "excite": "find a trajectory that identifies an arm well, inside all of its limits",
     "frames": "decode, encode and document the boards' frames",
+    "import": "make a recording of measurements from CSV, NPZ or MAT files",
+    "identify": "find an arm's dynamic parameters in recordings, and judge them",
     "install-service": "make the loop and the recorder services of this computer",
     "keys": "make and allow the keys for commands over a network",
     "loop": "run the 1 kHz loop of a robot",
     "mock": "run programs against mock boards",
     "record": "record what a loop publishes, or show what is in a recording",
     "recover": "turn what a crash left behind into recordings",
+    "robot": "show robot files, and make them from URDFs",
     "run": "run loop and recorder together, for a while or until Ctrl-C",
     "send": "send a command to a running loop",
     "status": "show how a running loop is doing",
 }
 """Each verb is the module of that name in this package, with _ for -; `add_to` adds the options."""
+_MODULES = {"import": "import_"}
+"""Verbs whose module cannot have their name: Python has it already."""
 
 
 def make_parser(verb: str | None = None) -> argparse.ArgumentParser:
@@ -49,7 +56,8 @@ def make_parser(verb: str | None = None) -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(metavar="VERB", required=True)
     for name, summary in VERBS.items():
         if name == verb:
-            importlib.import_module(f"tools.{name.replace('-', '_')}").add_to(verbs, summary)
+            module = _MODULES.get(name, name.replace("-", "_"))
+            importlib.import_module(f"tools.{module}").add_to(verbs, summary)
         else:
             verbs.add_parser(name, help=summary)
     return parser
@@ -57,6 +65,9 @@ def make_parser(verb: str | None = None) -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line; returns the exit code."""
+    # Our matrices are small: threads that share them out wait for each other. Beside one other
+    # program on two cores that made an identification 15 times slower. Set before numpy is loaded.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     open_streams()
     return run_guarded(lambda: _run(sys.argv[1:] if argv is None else argv))
 

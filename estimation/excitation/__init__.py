@@ -1,0 +1,1 @@
+"""Motion that makes an arm's parameters visible, inside all of its limits."""

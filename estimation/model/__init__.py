@@ -1,0 +1,1 @@
+"""The arm as a linear regression: parameters, regressor, base parameters, simulation."""

@@ -1,0 +1,219 @@
+"""The parameter vector θ: which numbers, in which order, in which units. Stated once, here.
+
+Seed 003's (3.3) and (3.5) come first, so that its published vectors are the head of ours:
+
+```
+θ = [π₁ … πₙ,  fv₁ … fvₙ,  fc₁ … fcₙ,  Ia₁ … Iaₙ,  off₁ …,  fva₁ …,  fst₁ …,  coupled motors]
+πᵢ = [m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz]      in the frame of joint i (z is its axis)
+```
+
+The inertia is about the frame's origin. Friction and drive inertia Ia (the rotor's, times the
+square of the reduction) are at the joint; only the terms that a model has take part. A motor that
+several joints turn (a coupled wrist) has drive inertia and friction of its own, at its own speed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daq.robot import Robot
+from estimation.errors import DatasetError
+
+FloatArray = NDArray[np.float64]
+
+INERTIAL: Final = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
+"""Of one link, the order of (3.3); Pinocchio's as well."""
+INERTIAL_UNITS: Final = ("kg", *("kg·m",) * 3, *("kg·m²",) * 6)
+
+
+class Term(NamedTuple):
+    """What a model may have beside rigid links: one number per joint."""
+
+    name: str
+    symbol: str
+    unit: str
+    meaning: str
+
+
+TERMS: Final = (
+    Term("viscous", "fv", "N·m·s/rad", "viscous friction"),
+    Term("coulomb", "fc", "N·m", "Coulomb friction"),
+    Term("drive_inertia", "Ia", "kg·m²", "drive inertia"),
+    Term("offset", "off", "N·m", "constant torque, or an offset of the current"),
+    Term("asymmetric", "fva", "N·m·s/rad", "viscous friction, forwards less backwards (half)"),
+    Term("stribeck", "fst", "N·m", "friction beyond Coulomb's at standstill"),
+)
+"""In the order of θ. Coulomb friction that differs between directions is `offset`."""
+SEED_TERMS: Final = ("viscous", "coulomb")
+"""Those of (3.5)."""
+COUPLED_TERMS: Final = ("viscous", "coulomb", "drive_inertia")
+"""Those that a coupled motor has of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One element of θ.
+
+    Attributes:
+        symbol: Such as `mcx2`; joints count from 1.
+        unit: SI.
+        joint: The joint it belongs to, from 0; of a coupled motor, the joint of the same number.
+        kind: One of `INERTIAL`, or the name of a term; `motor_` in front for a coupled motor's.
+    """
+
+    symbol: str
+    unit: str
+    joint: int
+    kind: str
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The elements of a model's θ.
+
+    Attributes:
+        joint_names: Of the robot.
+        terms: Names of the terms that the model has, in the order of `TERMS`.
+        coupled_motors: Those that several joints turn, from 0.
+    """
+
+    joint_names: tuple[str, ...]
+    terms: tuple[str, ...]
+    coupled_motors: tuple[int, ...] = ()
+
+    @cached_property
+    def items(self) -> tuple[Parameter, ...]:
+        """All elements, in the order of θ."""
+        return tuple(self._generate())
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def _generate(self) -> Iterator[Parameter]:
+        joints = range(len(self.joint_names))
+        for joint in joints:
+            for kind, unit in zip(INERTIAL, INERTIAL_UNITS, strict=True):
+                yield Parameter(f"{kind}{joint + 1}", unit, joint, kind)
+        for term in TERMS:
+            if term.name in self.terms:
+                for joint in joints:
+                    yield Parameter(f"{term.symbol}{joint + 1}", term.unit, joint, term.name)
+        for motor in self.coupled_motors:
+            for term in TERMS:
+                if term.name in self.terms and term.name in COUPLED_TERMS:
+                    symbol = f"{term.symbol}m{motor + 1}"
+                    yield Parameter(symbol, term.unit, motor, f"motor_{term.name}")
+
+    @property
+    def joint_count(self) -> int:
+        """How many joints."""
+        return len(self.joint_names)
+
+    @property
+    def inertial_count(self) -> int:
+        """Elements that describe links: the first ones of θ."""
+        return len(INERTIAL) * self.joint_count
+
+    @cached_property
+    def symbols(self) -> tuple[str, ...]:
+        """Of all elements."""
+        return tuple(item.symbol for item in self.items)
+
+    def link(self, joint: int) -> slice:
+        """Where πᵢ is in θ."""
+        return slice(len(INERTIAL) * joint, len(INERTIAL) * (joint + 1))
+
+    def of_kind(self, kind: str) -> NDArray[np.intp]:
+        """Where the elements of a kind are in θ."""
+        return np.array([i for i, item in enumerate(self.items) if item.kind == kind], np.intp)
+
+
+def choose_parameters(robot: Robot, terms: Sequence[str] | None = None) -> Parameters:
+    """The parameters of a robot's model.
+
+    Args:
+        robot: The robot.
+        terms: Names of terms; by default what the robot file says under `estimation`.
+
+    Returns:
+        The parameters. `asymmetric` brings `offset` with it, the difference of Coulomb friction.
+
+    Raises:
+        DatasetError: There is no such term, or there are no links to identify.
+    """
+    wanted = set(robot.estimation.terms if terms is None else terms)
+    known = [term.name for term in TERMS]
+    unknown = sorted(wanted.difference(known))
+    if unknown:
+        raise DatasetError(f"term {unknown[0]!r} is unknown: expected some of {', '.join(known)}")
+    if any(joint.is_on_bench for joint in robot.joints):
+        raise DatasetError(
+            f"robot {robot.name} is a joint on the bench, without links: `armature bench analyse` "
+            "is for it"
+        )
+    if "asymmetric" in wanted:
+        wanted.add("offset")
+    coupling = coupling_matrix(robot)
+    coupled = np.flatnonzero(np.count_nonzero(coupling, axis=1) > 1)
+    return Parameters(
+        joint_names=tuple(joint.name for joint in robot.joints),
+        terms=tuple(name for name in known if name in wanted),
+        coupled_motors=tuple(coupled.tolist()),
+    )
+
+
+def coupling_matrix(robot: Robot) -> FloatArray:
+    """From joint angles to motor angles (after their gears), shape (n_joints, n_joints)."""
+    if robot.coupling is None:
+        return np.eye(len(robot.joints))
+    return np.array(robot.coupling, dtype=np.float64)
+
+
+def cad_vector(robot: Robot, parameters: Parameters) -> FloatArray | None:
+    """θ as the robot file states it: links from CAD, friction and rotors of the drives.
+
+    Args:
+        robot: The robot.
+        parameters: Of its model.
+
+    Returns:
+        θ, shape (p,), with 0 for what the file does not know (offsets, asymmetry); None when it
+        knows no links.
+    """
+    theta = np.zeros(len(parameters))
+    for index, joint in enumerate(robot.joints):
+        link = joint.link
+        if link is None:
+            return None
+        inertia = link.inertia_kg_m2
+        theta[parameters.link(index)] = [
+            link.mass_kg,
+            *link.first_moment_kg_m,
+            *(inertia.xx, inertia.xy, inertia.yy, inertia.xz, inertia.yz, inertia.zz),
+        ]
+        for kind, value in _drive_values(robot, index).items():
+            theta[parameters.of_kind(kind)[index : index + 1]] = value
+    return theta
+
+
+def _drive_values(robot: Robot, index: int) -> dict[str, float]:
+    """At the joint; η makes the motor's own friction smaller there (seed 003, 4.11)."""
+    joint = robot.joints[index]
+    reduction = joint.gear_reduction
+    if not joint.has_drive:
+        rotor = joint.transmission.rotor_inertia_kg_m2 if joint.transmission else None
+        return {"drive_inertia": (rotor or 0.0) * reduction**2}
+    friction = joint.drive.friction
+    efficiency = joint.drive.gear_efficiency
+    return {
+        "viscous": friction.viscous_joint_nm_s_per_rad
+        + efficiency * friction.viscous_motor_nm_s_per_rad * reduction**2,
+        "coulomb": friction.coulomb_joint_nm + efficiency * friction.coulomb_motor_nm * reduction,
+        "drive_inertia": efficiency * joint.drive.rotor_inertia_kg_m2 * reduction**2,
+    }

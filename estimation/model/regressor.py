@@ -1,0 +1,177 @@
+"""The regressor Φ of an arm, for many samples at once: τ = Φ(q, q̇, q̈)·θ (seed 003, 3.6).
+
+Rigid links come from Pinocchio; friction and drive inertia are columns of our own. The order of θ
+is that of `estimation.model.parameters`.
+
+Friction that switches with the sign of a velocity is no smooth function of the motion: where
+torques were filtered, its columns must be worked out at the full rate and filtered alike, or every
+reversal counts as an error. `Regressor.switching` gives them, and takes them back.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio
+from numpy.typing import ArrayLike, NDArray
+
+from daq.robot import Robot
+from daq.robot.rigid_body import make_model
+from estimation.errors import DatasetError
+from estimation.friction import stribeck_column
+from estimation.model.parameters import Parameters, choose_parameters, coupling_matrix
+
+FloatArray = NDArray[np.float64]
+
+SWITCHING = ("coulomb", "asymmetric", "stribeck", "motor_coulomb")
+"""Kinds of parameters whose columns jump, or bend, where a velocity changes its sign."""
+
+
+class Regressor:
+    """Turns motion into rows of Φ.
+
+    Args:
+        robot: Kinematics, gravity and coupling of motors.
+        parameters: What θ consists of; by default as the robot file says.
+
+    Attributes:
+        robot: The robot.
+        parameters: What θ consists of.
+    """
+
+    def __init__(self, robot: Robot, parameters: Parameters | None = None) -> None:
+        self.robot = robot
+        self.parameters = choose_parameters(robot) if parameters is None else parameters
+        self._model = make_model(robot)
+        self._data = self._model.createData()
+        self._coupling = coupling_matrix(robot)
+        items = self.parameters.items
+        self._switching = [i for i, item in enumerate(items) if item.kind in SWITCHING]
+
+    def switching(self, dq_rad_s: ArrayLike) -> FloatArray:
+        """The columns of friction that switches, one per parameter of such a kind.
+
+        Args:
+            dq_rad_s: Joint velocities, shape (n_samples, n_joints).
+
+        Returns:
+            Shape (n_samples, n_switching), each column at its own joint or motor.
+        """
+        dq = self._motion(dq_rad_s)
+        motor_dq = dq @ self._coupling.T
+        columns = np.empty((len(dq), len(self._switching)))
+        for place, index in enumerate(self._switching):
+            item = self.parameters.items[index]
+            speeds = motor_dq if item.kind.startswith("motor_") else dq
+            term = item.kind.removeprefix("motor_")
+            columns[:, place] = self._column(term, speeds[:, item.joint], speeds[:, item.joint])
+        return columns
+
+    def __call__(
+        self,
+        q_rad: ArrayLike,
+        dq_rad_s: ArrayLike,
+        ddq_rad_s2: ArrayLike,
+        switching: FloatArray | None = None,
+    ) -> FloatArray:
+        """Φ of every sample.
+
+        Args:
+            q_rad: Joint angles, shape (n_samples, n_joints).
+            dq_rad_s: Their velocities, of the same shape.
+            ddq_rad_s2: Their accelerations, of the same shape.
+            switching: As `switching` returns it, filtered perhaps; by default from `dq_rad_s`.
+
+        Returns:
+            Shape (n_samples, n_joints, n_parameters).
+
+        Raises:
+            DatasetError: Shapes do not fit, or a value is not finite.
+        """
+        q, dq, ddq = (self._motion(values) for values in (q_rad, dq_rad_s, ddq_rad_s2))
+        if not q.shape == dq.shape == ddq.shape:
+            raise DatasetError(
+                f"positions, velocities and accelerations have the shapes {q.shape}, {dq.shape} "
+                f"and {ddq.shape}: they must be the same"
+            )
+        phi = np.zeros((*q.shape, len(self.parameters)))
+        links = phi[:, :, : self.parameters.inertial_count]
+        regress, model, data = pinocchio.computeJointTorqueRegressor, self._model, self._data
+        for sample, row in enumerate(links):
+            row[:] = regress(model, data, q[sample], dq[sample], ddq[sample])
+        self._add_terms(phi, dq, ddq, self.switching(dq) if switching is None else switching)
+        return phi
+
+    def inertia_matrices(self, theta: ArrayLike, q_rad: ArrayLike) -> FloatArray:
+        """B(q) of every posture, drive inertia included, by Φ's own columns.
+
+        Args:
+            theta: Parameters, shape (n_parameters,).
+            q_rad: Postures, shape (n_samples, n_joints).
+
+        Returns:
+            Shape (n_samples, n_joints, n_joints).
+        """
+        q = self._motion(q_rad)
+        vector = np.asarray(theta, dtype=np.float64)
+        rest = np.zeros_like(q)
+        gravity = self(q, rest, rest) @ vector
+        columns = []
+        for joint in range(q.shape[1]):
+            push = rest.copy()
+            push[:, joint] = 1.0
+            columns.append(self(q, rest, push) @ vector - gravity)
+        return np.stack(columns, axis=2)
+
+    def _add_terms(
+        self, phi: FloatArray, dq: FloatArray, ddq: FloatArray, switching: FloatArray
+    ) -> None:
+        motor_dq, motor_ddq = dq @ self._coupling.T, ddq @ self._coupling.T
+        places = {index: place for place, index in enumerate(self._switching)}
+        items = self.parameters.items
+        for index in range(self.parameters.inertial_count, len(items)):
+            item = items[index]
+            joint = item.joint
+            is_motor = item.kind.startswith("motor_")
+            if index in places:
+                column = switching[:, places[index]]
+            else:
+                speeds, rates = (motor_dq, motor_ddq) if is_motor else (dq, ddq)
+                term = item.kind.removeprefix("motor_")
+                column = self._column(term, speeds[:, joint], rates[:, joint])
+            if is_motor:
+                phi[:, :, index] = column[:, np.newaxis] * self._coupling[joint]
+            else:
+                phi[:, joint, index] = column
+
+    def _column(self, term: str, dq: FloatArray, ddq: FloatArray) -> FloatArray:
+        """What one unit of a term adds to the torque, from velocities of any shape."""
+        settings = self.robot.estimation
+        match term:
+            case "viscous":
+                return dq
+            case "coulomb":
+                return self._sign(dq)
+            case "drive_inertia":
+                return ddq
+            case "offset":
+                return np.ones_like(dq)
+            case "asymmetric":
+                return np.abs(dq)
+            case "stribeck":
+                return stribeck_column(dq, settings.stribeck_velocity_rad_s)
+            case _:
+                raise DatasetError(f"term {term!r} is unknown")
+
+    def _sign(self, dq: FloatArray) -> FloatArray:
+        smooth_rad_s = self.robot.estimation.smooth_sign_velocity_rad_s
+        return np.sign(dq) if smooth_rad_s is None else np.tanh(dq / smooth_rad_s)
+
+    def _motion(self, values: ArrayLike) -> FloatArray:
+        array = np.ascontiguousarray(values, dtype=np.float64)
+        joints = self.parameters.joint_count
+        if array.ndim != 2 or array.shape[1] != joints:
+            raise DatasetError(f"motion has the shape {array.shape}: (n, {joints}) is due")
+        if not np.isfinite(array).all():
+            row = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
+            raise DatasetError(f"motion is not finite in row {row}: leave such rows out")
+        return array

@@ -1,0 +1,189 @@
+"""`armature excite`, and what it writes through the whole chain."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import h5py
+import numpy as np
+import pytest
+from excitation_examples import QUICK
+
+from daq.motion.limits import check_rows
+from daq.motion.trajectory_file import read_trajectory
+from daq.robot import load_robot, robot_text
+from tools.main import main
+
+
+class Result(NamedTuple):
+    exit_code: int
+    out: str
+    err: str
+
+
+Excite = Callable[..., Result]
+
+
+@pytest.fixture
+def excite(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Excite:
+    """Runs the command, quickly; its file is traj.h5 unless the words say otherwise."""
+
+    def run(*words: str, robot: str = "laas4", out: str = "traj.h5") -> Result:
+        options = ("--robot", robot, "--out", str(tmp_path / out))
+        if "--evaluations" not in words:
+            words = (*words, "--evaluations", str(QUICK))
+        capsys.readouterr()
+        exit_code = main(["excite", *options, *words])
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return Result(exit_code, captured.out, captured.err)
+
+    return run
+
+
+def test_json(excite: Excite, tmp_path: Path) -> None:
+    result = excite("--json", "--seed", "2")
+    assert (result.exit_code, result.err) == (0, "")
+    facts = json.loads(result.out)
+    assert facts["file"] == str(tmp_path / "traj.h5")
+    assert (facts["rank"], facts["parameters"]) == (32, 52)
+    assert 10.0 < facts["condition"] < 60.0
+    assert 1.0 < facts["condition_scaled"] < facts["condition"]
+    assert (facts["f0_hz"], facts["harmonics"], facts["duration_s"]) == (0.1, 5, 20.0)
+    assert (facts["seed"], facts["evaluations"]) == (2, QUICK)
+    assert facts["seconds"] > 0.0
+    assert len(facts["coverage"]["joint_percent"]) == 4
+    names = {limit["name"] for limit in facts["limits"]}
+    assert names == {
+        *("position_min", "position_max", "velocity", "acceleration", "torque", "current"),
+        *("link_clearance", "ground_clearance"),
+    }
+    for limit in facts["limits"]:
+        excess = limit["reached"] - limit["limit"]
+        assert (-excess if limit["is_lower"] else excess) <= 1e-9
+        assert limit["is_kept"]
+        assert limit["joint"]
+        assert limit["unit"]
+
+
+def test_the_loop_takes_the_file_as_it_is(excite: Excite, tmp_path: Path) -> None:
+    excite("--duration", "13")  # no whole number of periods
+    robot = load_robot("laas4")
+    trajectory = read_trajectory(tmp_path / "traj.h5", [joint.name for joint in robot.joints])
+    assert not trajectory.is_resampled
+    assert trajectory.has_own_speed
+    assert not trajectory.has_torque
+    assert trajectory.duration_s == pytest.approx(13.0)
+    check_rows(trajectory.rows, robot)
+    for end in (0, -1):
+        assert np.abs(trajectory.rows[end, 4:]).max() < 1e-9
+
+
+def test_the_file_says_how_it_was_made(excite: Excite, tmp_path: Path) -> None:
+    facts = json.loads(excite("--json", "--objective", "dopt", "--validation").out)
+    with h5py.File(tmp_path / "traj.h5") as file:
+        said = dict(file.attrs)
+    assert said["robot"] == "laas4"
+    assert said["robot_sha256"] == hashlib.sha256(robot_text("laas4").encode()).hexdigest()
+    assert said["purpose"] == "validation"
+    assert said["objective"] == "dopt"
+    assert said["condition"] == facts["condition"]
+    assert said["f0_hz"] == facts["f0_hz"] == pytest.approx(0.08)
+    assert said["made_by"].startswith("armature excite ")
+    assert {"seed", "harmonics", "evaluations", "duration_s"} <= said.keys()
+
+
+def test_for_people(excite: Excite) -> None:
+    result = excite()
+    assert result.exit_code == 0
+    for words in ("Identification trajectory for robot laas4", "32 of 52", "above the ground"):
+        assert words in result.out
+    assert "armature run --robot laas4 --link mock --fast --home --play" in result.err
+
+
+def test_one_seed_one_file(excite: Excite, tmp_path: Path) -> None:
+    for name in ("a.h5", "b.h5"):
+        assert excite("--seed", "5", out=name).exit_code == 0
+    one, other = (h5py.File(tmp_path / name) for name in ("a.h5", "b.h5"))
+    assert np.array_equal(one["q_rad"], other["q_rad"])
+
+
+def test_terms(excite: Excite) -> None:
+    facts = json.loads(excite("--json", "--terms", "viscous, coulomb").out)
+    assert (facts["rank"], facts["parameters"]) == (30, 48)
+
+
+def test_nothing_is_overwritten(excite: Excite, tmp_path: Path) -> None:
+    (tmp_path / "traj.h5").write_text("precious")
+    result = excite()
+    assert result.exit_code == 2
+    assert "traj.h5: is there already and is not overwritten" in result.err
+    assert (tmp_path / "traj.h5").read_text() == "precious"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--f0", "0"), "--f0 0: must be more than 0"),
+        (("--f0", "nan"), "--f0 nan: must be more than 0"),
+        (("--harmonics", "0"), "--harmonics 0: must lie between 2"),
+        (("--harmonics", "99"), "--harmonics 99: must lie between 2"),
+        (("--f0", "4"), "--harmonics 5: the highest is 20 Hz, limit 10 Hz"),
+        (("--duration", "3"), "--duration 3: must be at least one period of f0, 10 s"),
+        (("--duration", "inf"), "--duration inf: must be more than 0, at most 599 s"),
+        (("--evaluations", "-5"), "--evaluations -5: must lie between 1"),
+        (("--seed", "-1"), "--seed -1: must not be negative"),
+        (("--terms", "magnetic"), "--terms magnetic: term 'magnetic' is unknown"),
+        (("--objective", "fastest"), "invalid choice: 'fastest'"),
+    ],
+)
+def test_misuse(excite: Excite, tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+    result = excite(*words)
+    assert (result.exit_code, result.out) == (2, "")
+    assert message in result.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_cannot_be_excited_or_written(excite: Excite) -> None:
+    for options, message in (
+        ({"robot": "laas5"}, "is no shipped robot"),
+        ({"robot": "bench1"}, "a joint on the bench has no links to identify"),
+        ({"out": "traj.csv"}, "expected a name that ends in .h5 or .hdf5"),
+        ({"out": "no/such/traj.h5"}, "there is no directory"),
+    ):
+        result = excite(**options)
+        assert (result.exit_code, result.out) == (2, "")
+        assert message in result.err
+
+
+def test_no_room_is_a_failure(excite: Excite, tmp_path: Path) -> None:
+    file = tmp_path / "buried.toml"
+    file.write_text(robot_text("laas4").replace("ground_z_m = -0.75", "ground_z_m = 1.5"))
+    result = excite("--duration", "10", "--evaluations", "60", robot=str(file))
+    assert result.exit_code == 1
+    assert "no trajectory was found that keeps every limit" in result.err
+    assert "ground_clearance of joint" in result.err
+    assert not (tmp_path / "traj.h5").exists()
+
+
+def test_the_mock_follows_it(
+    excite: Excite, tmp_path: Path, capsys: pytest.CaptureFixture[Any]
+) -> None:
+    """From home to its start, through it and to rest, without a limit tripping."""
+    excite("--duration", "10")
+    play, record = str(tmp_path / "traj.h5"), str(tmp_path / "run.h5")
+    words = ("--link", "mock", "--fast", "--home", "--play", play, "--record", record, "--json")
+    exit_code = main(["run", "--robot", "laas4", *words])
+    captured = capsys.readouterr()
+    assert exit_code == 0, captured.err
+    with h5py.File(record) as file:
+        seq, texts = file["events/seq"][:], file["events/text"].asstr()[:]
+        begin = int(next(s for s, text in zip(seq, texts, strict=True) if "begins" in text))
+        first = begin - int(file["samples/seq"][0])
+        q = file["samples/joint_position_rad"][first:-100]
+        reference = file["samples/reference_position_rad"][first:-100]
+    assert np.abs(q - reference).max() < 0.15
