@@ -9,12 +9,8 @@ export ARMATURE_DATA ?= $(if $(SHARED_DATA),$(abspath $(SHARED_DATA)))
 .PHONY: demo test check bench acceptance docs clean
 
 demo: $(STAMP)
-	$(BIN)/armature doctor --robot laas4 --link mock
-	@mkdir -p build && rm -f build/demo.h5
-	$(BIN)/armature run --robot laas4 --link mock --home --duration 15 --record build/demo.h5
-	$(BIN)/armature record info build/demo.h5
-	@rm -rf build/bench
-	$(BIN)/armature bench friction --robot laas4 --joint joint3 --link mock --fast --out build/bench
+	@rm -rf build/demo
+	$(BIN)/armature demo --out build/demo
 
 test: $(STAMP) check
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST_ARGS)

@@ -14,6 +14,7 @@ from hw_mocks.faults import FaultScript
 from hw_mocks.mock_robot import MockRobot
 from hw_mocks.realtime import take_precedence
 from hw_mocks.spi_boards import SpiBoards
+from tools.mock_options import MOCK_MARK, mark_of
 
 
 class EmulatedBoards(NamedTuple):
@@ -41,4 +42,5 @@ def emulated_boards(mock: MockRobot, script: FaultScript) -> Iterator[EmulatedBo
             take_precedence()
             boards.run(is_over)
 
-        yield EmulatedBoards(shim_environment(Path(directory), os.environ), serve)
+        environment = shim_environment(Path(directory), os.environ)
+        yield EmulatedBoards({**environment, MOCK_MARK: mark_of(mock.truth)}, serve)

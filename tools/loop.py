@@ -44,7 +44,12 @@ from tools.cli import (
     say,
 )
 from tools.loop_words import loop_words
-from tools.mock_options import add_board_options, add_mock_robot_options, make_mock
+from tools.mock_options import (
+    MOCK_MARK,
+    add_board_options,
+    add_mock_robot_options,
+    make_mock,
+)
 from tools.processes import OUR_COMMAND, end_with_parent
 from tools.version import __version__, commit
 
@@ -139,6 +144,10 @@ def _loop_on_mock(arguments: argparse.Namespace) -> int:
     return child.exit_code
 
 
+def _link_name(link: str, *, is_mock: bool) -> str:
+    return f"mock+{link}{os.environ.get(MOCK_MARK, '')}" if is_mock else link
+
+
 def run_loop(arguments: argparse.Namespace, *, record: str | None) -> tuple[Result, str]:
     """Run the loop that the options ask for, in real time.
 
@@ -181,7 +190,7 @@ def run_loop(arguments: argparse.Namespace, *, record: str | None) -> tuple[Resu
             robot_text(arguments.robot),
             arguments.robot,
             opened.boards,
-            link=f"mock+{arguments.link}" if is_mock else arguments.link,
+            link=_link_name(arguments.link, is_mock=is_mock),
             version=__version__,
             commit=commit(),
             start_t_ns=opened.now_ns(),

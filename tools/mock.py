@@ -33,6 +33,7 @@ from tools.mock_options import (
     add_mock_robot_options,
     make_mock,
 )
+from tools.mock_step import add_step
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
@@ -66,6 +67,8 @@ def add_to(verbs: Verbs, summary: str) -> None:
     add_mock_robot_options(run)
     add_board_options(run)
     run.add_argument("command", nargs=argparse.REMAINDER, metavar="-- CMD ARGS")
+
+    add_step(actions)
 
     serial = add_verb(
         actions,

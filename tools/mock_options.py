@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import re
 import zlib
 from collections.abc import Callable, Collection
 from functools import partial
 from typing import TypeVar
+
+import msgspec
 
 from daq.errors import ConfigError
 from daq.robot.description import Robot
@@ -19,9 +22,14 @@ from hw_mocks.errors import MockConfigError
 from hw_mocks.faults import Fault, FaultKind, FaultScript, parse_fault
 from hw_mocks.load_arm import LoadArm
 from hw_mocks.mock_robot import MockRobot
+from hw_mocks.truth import Truth, draw_truth
 from tools.cli import add_profile_option
 
 T = TypeVar("T")
+
+MOCK_MARK = "ARMATURE_MOCK_MARK"
+"""Environment variable that tells the loop what its recordings say of the mock behind them."""
+_MARK = re.compile(r"\?seed=([0-9]{1,18})&spread=([0-9]+(?:\.[0-9]+)?(?:e-[0-9]+)?)\Z")
 
 _FAULT_HELP = (
     "KIND:key=value,… with KIND one of "
@@ -135,6 +143,40 @@ def make_mock(
         load_arm=load_arm,
     )
     return mock, FaultScript(faults, seed=arguments.seed, is_from_first_exchange=True)
+
+
+def mark_of(truth: Truth) -> str:
+    """What the truth of a mock was drawn by, to stand behind its link in a recording."""
+    return f"?seed={truth.seed}&spread={truth.spread!r}"
+
+
+def true_robot(link: str, robot: Robot) -> Robot | None:
+    """The mock that a recording was made on, as a robot with its true links and rotors.
+
+    Args:
+        link: As the recording states it, such as `mock?seed=1&spread=0.25`.
+        robot: The robot of the recording.
+
+    Returns:
+        The true robot; None when it was no mock, or does not say which.
+    """
+    found = _MARK.search(link)
+    if found is None or not link.startswith(("mock", "spy+mock")):
+        return None
+    if not float(found[2]) <= 1.0:  # no mock of ours
+        return None
+    truth = draw_truth(robot, seed=int(found[1]), spread=float(found[2]))
+    joints = tuple(
+        msgspec.structs.replace(
+            joint,
+            link=true.link,
+            drive=msgspec.structs.replace(
+                joint.drive, rotor_inertia_kg_m2=true.rotor_inertia_kg_m2
+            ),
+        )
+        for joint, true in zip(robot.joints, truth.joints, strict=True)
+    )
+    return msgspec.structs.replace(robot, joints=joints)
 
 
 def _load(name_or_path: str, joint: str | None) -> Robot:

@@ -1,4 +1,4 @@
-"""`armature demo`: boards enabled, calibrated and moved, in virtual time on the mock robot."""
+"""`armature mock step`: boards enabled, calibrated and moved, in virtual time on the mock robot."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ _STEP_MS = 1000
 _SHOWN_MS = (1, 10, 20, 50, 100, 200, 500, 1000)
 
 
-def add_to(verbs: Verbs, summary: str) -> None:
-    """Add the verb to the command line."""
+def add_step(actions: Verbs) -> None:
+    """Add the action to the command line."""
     parser = add_verb(
-        verbs,
-        "demo",
-        handler=_demo,
-        summary=summary,
-        example="  armature demo --robot laas4 --profile uomodri",
+        actions,
+        "step",
+        handler=_step,
+        summary="enable, calibrate and move mock boards at 1 kHz in virtual time",
+        example="  armature mock step --robot laas4 --profile uomodri",
     )
     add_robot_option(parser)
     add_profile_option(parser, is_required=False)
     add_json_option(parser)
 
 
-def _demo(arguments: argparse.Namespace) -> int:
+def _step(arguments: argparse.Namespace) -> int:
     robot = load_robot(arguments.robot, profiles=PROFILES)
     started_s = time.perf_counter()
     with open_boards(robot, parse_link("mock"), profile=arguments.profile) as opened:

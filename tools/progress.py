@@ -38,3 +38,25 @@ def progress_bar(label: str) -> Iterator[Callable[[float, float | None], None]]:
                 progress.update(task, completed=done, total=total, refresh=True)
 
         yield advance
+
+
+@contextmanager
+def progress_steps(label: str) -> Iterator[Callable[[str], None]]:
+    """A line on stderr that says which step is being done, if that is a terminal.
+
+    Args:
+        label: What is being done.
+
+    Yields:
+        What takes the name of the step that begins.
+    """
+    if not sys.stderr.isatty():
+        yield lambda _step: None
+        return
+    from rich.console import Console  # noqa: PLC0415 - only terminals need it
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(label, total=None)
+        yield lambda step: progress.update(task, description=f"{label}: {step}")

@@ -36,7 +36,7 @@ from tools.loop import (
     result_json,
     with_command_timeout,
 )
-from tools.mock_options import make_mock
+from tools.mock_options import make_mock, mark_of
 from tools.progress import progress_bar
 from tools.version import __version__, commit
 
@@ -69,7 +69,7 @@ def run_fast(
             robot_text(arguments.robot),
             arguments.robot,
             opened.boards,
-            link=arguments.link,
+            link=arguments.link + mark_of(mock.truth),
             version=__version__,
             commit=commit(),
             start_t_ns=opened.now_ns(),

@@ -47,7 +47,8 @@ def test_a_session_at_the_robot(lab: Any) -> None:
     loop = lab.start(*lab.mock_words(), *lab.loop_words())
     lab.wait_for(lambda: lab.status().recorder is not None)
     status = msgspec.json.decode(lab.do(*lab.here("status", "--json")).out, type=LoopStatus)
-    assert (status.state, status.robot, status.link) == ("idle", "laas4", "mock+spi")
+    assert (status.state, status.robot) == ("idle", "laas4")
+    assert status.link == "mock+spi?seed=0&spread=0.25"
     assert (status.recording, status.lost, status.corrupt) == ("", 0, 0)
     assert [board.device for board in status.boards] == ["/dev/spidev0.0", "/dev/spidev0.1"]
 
@@ -179,7 +180,7 @@ def test_a_loop_that_brings_its_own_mock(lab: Any) -> None:
     words = ("--robot", lab.robot, "--link", "mock", "--command-timeout-ms", "250", "--json")
     loop = lab.start("armature", *lab.here("loop", *words))
     status = lab.wait_for_cycles(100)
-    assert (status.robot, status.link) == ("laas4", "mock+spi")
+    assert (status.robot, status.link) == ("laas4", "mock+spi?seed=0&spread=0.25")
     lab.accept("enable")
 
     result = loop.end()

@@ -1,0 +1,26 @@
+"""The result of an identification as one JSON object."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+
+from estimation.identification.result import Identification
+
+
+def facts_of(result: Identification) -> dict[str, Any]:
+    """Everything; infinite numbers, which JSON does not know, as null."""
+    facts: dict[str, Any] = msgspec.to_builtins(result)
+    return {key: _finite(value) for key, value in facts.items()}
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
