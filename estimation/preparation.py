@@ -77,6 +77,14 @@ class Prepared:
     def __len__(self) -> int:
         return len(self.t_s)
 
+    def select(self, rows: slice | Flags) -> Prepared:
+        """Some of the rows."""
+        names = ("t_s", "q_rad", "dq_rad_s", "ddq_rad_s2", "tau_nm", "tau_raw_nm", "use")
+        parts: dict[str, Any] = {name: getattr(self, name)[rows] for name in names}
+        if self.switching is not None:
+            parts["switching"] = self.switching[rows]
+        return replace(self, **parts)
+
 
 class PeriodAverage(NamedTuple):
     """The mean period of a repeated motion.

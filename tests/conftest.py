@@ -11,6 +11,9 @@ import pytest
 hypothesis.settings.register_profile("armature", deadline=None)
 hypothesis.settings.load_profile("armature")
 
+# Workers' matrices would wait for each other's threads: as in `tools.main`, before numpy is loaded.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 COMPILERS = ("cc", "gcc", "clang")
 
 

@@ -115,8 +115,8 @@ def _identification(result: dict[str, Any]) -> list[Check]:
         ),
         Check(
             "true base parameters inside their intervals",
-            f"{100 * inside:.0f} %",
+            "unknown" if inside is None else f"{100 * inside:.0f} %",
             f"at least {100 * INSIDE_MIN:.0f} %",
-            inside >= INSIDE_MIN,
+            inside is not None and inside >= INSIDE_MIN,
         ),
     ]

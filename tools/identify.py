@@ -113,6 +113,11 @@ def _add_preparation(parser: argparse.ArgumentParser) -> None:
         help="also use rows in which no trajectory was played",
     )
     group.add_argument(
+        "--average",
+        action="store_true",
+        help="average over the periods of a motion that repeats itself",
+    )
+    group.add_argument(
         "--rows",
         metavar="A:B",
         default="0:1",
@@ -195,6 +200,7 @@ def _request(arguments: argparse.Namespace) -> Request:
         slow_rad_s=arguments.slow,
         all_modes=arguments.all_modes,
         rows=(first, last),
+        is_averaged=arguments.average,
     )
     return Request(
         recordings=tuple(arguments.recordings),

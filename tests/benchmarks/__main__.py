@@ -13,6 +13,7 @@ from tests.benchmarks import (
     checksum,
     exchange,
     friction_bench,
+    identification,
     loop_work,
     recorder_speed,
     recording_size,
@@ -27,6 +28,7 @@ BENCHMARKS: dict[str, Callable[[], Iterable[Row]]] = {
     "checksum": checksum.run,
     "virtual_time": virtual_time.run,
     "friction_bench": friction_bench.run,
+    "identification": identification.run,
     "spi_transfer": spi_transfer.run,
     "wakeup": wakeup.run,
     "loop_work": loop_work.run,
@@ -55,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         description=__doc__,
         epilog="There are "
         + ", ".join(BENCHMARKS)
-        + ". All of them take a quarter of an hour, soak alone ten minutes.",
+        + ". All of them take 20 minutes, soak alone ten minutes.",
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these, in this order")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -81,8 +83,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(json.dumps(report))
     else:
         print(
-            f"{machine}, load {load:.2f} at the start; exchange and checksum: minimum of many "
-            "short repeats, contenders in turns; virtual time: mean; the rest: medians\n"
+            f"{machine}, load {load:.2f} at the start; exchange, checksum and identification: "
+            "minimum of repeats, contenders in turns; virtual time: mean; the rest: medians\n"
         )
         print(table(rows))
     return exit_code

@@ -14,6 +14,7 @@ from tests.benchmarks import (
     checksum,
     exchange,
     friction_bench,
+    identification,
     loop_work,
     recorder_speed,
     recording_size,
@@ -31,6 +32,13 @@ TINY = {
         words=("--speeds", "3", "--speed-min", "1", "--dwell", "0.1", "--repetitions", "1"),
     ),
 }
+TINY["identification"] = partial(
+    identification.run,
+    make=identification.make_known,
+    repeats=1,
+    environment=None,
+    long_samples=20_000,
+)
 TINY_SPI = partial(spi_transfer.run, back_to_back=5, rhythm=3)
 # With real processes, over emulated devices.
 TINY_RUNS = {

@@ -1,4 +1,4 @@
-"""A recording of the mock says which one it was; whoever judges an estimate draws its truth anew."""
+"""A recording of the mock says which one it was; its truth can be drawn again."""
 
 from __future__ import annotations
 

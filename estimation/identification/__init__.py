@@ -1,0 +1,1 @@
+"""From prepared recordings to parameters: reduction, estimators, uncertainty, judgement."""

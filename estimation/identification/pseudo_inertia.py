@@ -1,0 +1,66 @@
+"""The pseudo-inertia of a link: linear in its ten parameters, positive definite when it can exist.
+
+J = ∫(x, 1)(x, 1)ᵀ dm = [[Σ, mc], [mcᵀ, m]] with Σ = tr(Ī)/2·1 − Ī. A positive definite inertia
+alone is not enough: J ≻ 0 says that there is mass, somewhere, that has these moments.
+
+References:
+    P. M. Wensing, S. Kim, J.-J. E. Slotine, "Linear matrix inequalities for physically-consistent
+    inertial parameter identification", IEEE Robotics and Automation Letters 3(1), 2018,
+    doi:10.1109/LRA.2017.2729659.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from estimation.model.parameters import INERTIAL
+
+FloatArray = NDArray[np.float64]
+
+
+def _basis() -> FloatArray:
+    """J of each parameter alone, shape (10, 4, 4)."""
+    basis = np.zeros((len(INERTIAL), 4, 4))
+    basis[0, 3, 3] = 1.0
+    for axis in range(3):
+        basis[1 + axis, axis, 3] = basis[1 + axis, 3, axis] = 1.0
+    places = {"Ixx": (0, 0), "Ixy": (0, 1), "Iyy": (1, 1), "Ixz": (0, 2), "Iyz": (1, 2)}
+    places["Izz"] = (2, 2)
+    for name, (row, column) in places.items():
+        inertia = np.zeros((3, 3))
+        inertia[row, column] = inertia[column, row] = 1.0
+        basis[INERTIAL.index(name), :3, :3] = 0.5 * np.trace(inertia) * np.eye(3) - inertia
+    return basis
+
+
+BASIS: Final = _basis()
+"""J = Σ BASIS[k]·π[k]."""
+
+
+def pseudo_inertia(link: ArrayLike) -> FloatArray:
+    """J of a link's ten parameters, or of many, shape (…, 10) → (…, 4, 4)."""
+    return np.tensordot(np.asarray(link, dtype=np.float64), BASIS, axes=1)
+
+
+def link_parameters(pseudo: ArrayLike) -> FloatArray:
+    """The ten parameters of a J, shape (…, 4, 4) → (…, 10)."""
+    J = np.asarray(pseudo, dtype=np.float64)
+    second = J[..., :3, :3]
+    trace = np.trace(second, axis1=-2, axis2=-1)
+    xx, yy, zz = (trace - second[..., axis, axis] for axis in range(3))
+    return np.stack(
+        [
+            *(J[..., 3, 3], J[..., 0, 3], J[..., 1, 3], J[..., 2, 3]),
+            *(xx, -second[..., 0, 1], yy, -second[..., 0, 2], -second[..., 1, 2], zz),
+        ],
+        axis=-1,
+    )
+
+
+def least_eigenvalues(theta: ArrayLike, joint_count: int) -> FloatArray:
+    """Of each link's J, shape (n_joints,): positive where the link can exist."""
+    links = np.asarray(theta, dtype=np.float64)[: 10 * joint_count].reshape(joint_count, 10)
+    return np.asarray(np.linalg.eigvalsh(pseudo_inertia(links))[:, 0], dtype=np.float64)

@@ -1,0 +1,234 @@
+"""One HTML page about an identification, which needs nothing but itself and no script.
+
+Whatever comes from outside, such as the names of files, robots and joints, is escaped. Without
+Matplotlib the page has all numbers but no figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from estimation.files import replace_file
+from estimation.identification.report.friction_law import has_coupled_friction
+from estimation.identification.report.page_tables import (
+    base_table,
+    chosen_table,
+    comparison_table,
+    joints_table,
+    notes_list,
+    parameters_table,
+    recordings_table,
+    residuals_table,
+    simulation_table,
+)
+from estimation.identification.report.page_words import STYLE, TERMS
+from estimation.identification.report.table import condition_text, floor_text, percent_text
+from estimation.identification.result import Identification
+from estimation.identification.traces import Trace
+from estimation.pages.html import as_text, compact_svg, make_document, make_figure, make_list
+from estimation.pages.numbers import number_text
+from estimation.pages.style import style_sheet
+
+if TYPE_CHECKING:  # Matplotlib is only for those who want figures
+    from estimation.identification.report.layout import NamedSheet
+
+
+def write_page(
+    path: Path,
+    result: Identification,
+    traces: Sequence[Trace],
+    *,
+    made_at: str,
+    figures: Sequence[NamedSheet] | None = None,
+) -> None:
+    """Write the page.
+
+    Args:
+        path: The file; one of that name is replaced when all of it is there.
+        result: What was identified.
+        traces: Torques of the chosen method, for the figures.
+        made_at: Date and time.
+        figures: The sheets, if `draw_figures` made them already.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    if figures is None:
+        figures = _draw(result, traces)
+    replace_file(path, make_page(result, made_at=made_at, figures=figures).encode())
+
+
+def make_page(result: Identification, *, made_at: str, figures: Sequence[NamedSheet] = ()) -> str:
+    """The page as text; the same result gives the same text.
+
+    Args:
+        result: What was identified.
+        made_at: Date and time.
+        figures: From `draw_figures`.
+    """
+    drawn = _Figures(figures)
+    sections = (
+        ("methods", "Methods compared", _methods(result, drawn)),
+        ("torques", "Torques", drawn.show("torques1", "torques2")),
+        ("residuals-section", "Residuals", _residuals(result, drawn)),
+        ("friction-section", "Friction", _friction(result, drawn)),
+        ("base-section", "Base parameters", _base(result, drawn)),
+        ("all-section", "All parameters", _parameters(result)),
+        ("simulation-section", "Simulation", simulation_table(result)),
+        ("data", "Recordings", _data(result)),
+        ("terms", "What the terms mean", make_list(TERMS)),
+        ("origin", "How this was made", _origin(result, made_at)),
+    )
+    shown = [section for section in sections if section[2]]
+    links = " ".join(f'<a href="#{name}">{title}</a>' for name, title, _ in shown)
+    body = "".join(f'<h2 id="{name}">{title}</h2>\n{text}\n' for name, title, text in shown)
+    mock = ", simulated" if result.is_mock else ""
+    lead = f'<p class="muted">{as_text(made_at)}{mock}</p>\n{_verdict(result)}'
+    contents = f'<p class="screen muted contents">{links}</p>\n'
+    title = as_text(f"Identification of {result.robot}")
+    return make_document(title, style_sheet(STYLE), f"{lead}{contents}{body}")
+
+
+def _draw(result: Identification, traces: Sequence[Trace]) -> Sequence[NamedSheet]:
+    if find_spec("matplotlib") is None:
+        return ()
+    from estimation.identification.report.figures import draw_figures  # noqa: PLC0415
+
+    return draw_figures(result, traces)
+
+
+class _Figures:
+    """The sheets by name, as HTML."""
+
+    def __init__(self, sheets: Sequence[NamedSheet]) -> None:
+        self._sheets = {sheet.name: sheet for sheet in sheets}
+
+    def show(self, *names: str) -> str:
+        """Those that there are, one below the other."""
+        found = [self._sheets[name] for name in names if name in self._sheets]
+        return "\n".join(self._make(sheet) for sheet in found)
+
+    @staticmethod
+    def _make(figure: NamedSheet) -> str:
+        from estimation.pages.sheet import make_svg  # noqa: PLC0415
+
+        svg = compact_svg(make_svg(figure.sheet))
+        return make_figure(svg, f"Figure: {figure.title}", f"{figure.name}-")
+
+
+def _verdict(result: Identification) -> str:
+    verdict = result.verdict
+    word, look = ("Usable", "verdict") if verdict.is_usable else ("Not usable", "verdict bad")
+    return (
+        f'<div class="{look}" role="note"><p><b>{word}.</b> {as_text(verdict.text)}</p>'
+        f'<p class="muted">Holds for: {as_text(verdict.scope)}.</p></div>\n'
+    )
+
+
+def _methods(result: Identification, figures: _Figures) -> str:
+    note = "✓: the method whose parameters are written. "
+    if any(method.validation for method in result.methods):
+        note += "All rows and raw: on validation. "
+    covered = result.method(result.chosen).base_parameters_in_interval
+    if covered is not None:
+        note += f"{100.0 * covered:.0f} % of its true base parameters are in their intervals. "
+    parts = [
+        comparison_table(result),
+        f"<p>{as_text(floor_text(result))}</p>",
+        f'<p class="muted">{note}Terms are explained <a href="#terms">below</a>.</p>',
+        notes_list(f"{method.name}: {text}" for method in result.methods for text in method.notes),
+    ]
+    if result.failed:
+        failed = notes_list(f"{method.name}: {method.reason}" for method in result.failed)
+        parts.append(f"<h3>Methods that could not be used</h3>\n{failed}")
+    parts += [
+        figures.show("methods"),
+        f"<h3>Errors per joint</h3>\n{joints_table(result)}",
+        f"<h3>{as_text(result.chosen)}, more per joint</h3>\n{chosen_table(result)}",
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _residuals(result: Identification, figures: _Figures) -> str:
+    parts = [figures.show("residuals1", "residuals2")]
+    if result.residuals:
+        parts.append(residuals_table(result))
+        parts.append(
+            '<p class="muted">Noise has mean 0, no memory, kurtosis 0 and no correlation: what '
+            "differs is something that the model does not know.</p>"
+        )
+    parts.append(figures.show("spectra"))
+    return "\n".join(part for part in parts if part)
+
+
+def _friction(result: Identification, figures: _Figures) -> str:
+    shown = figures.show("friction")
+    if shown and has_coupled_friction(result):
+        shown += (
+            '\n<p class="muted">Friction of coupled motors is at their own speeds, and only in the '
+            "tables.</p>"
+        )
+    return shown
+
+
+def _base(result: Identification, figures: _Figures) -> str:
+    lost = ", ".join(f"<code>{as_text(symbol)}</code>" for symbol in result.lost) or "none"
+    untold = sum(not base.relative_percent <= 30.0 for base in result.base_parameters)
+    return "\n".join(
+        (
+            f"<p>{result.rank} base parameters of {result.parameter_count} parameters; "
+            f"{untold} of them are not told by the data (30 % rule, ✗). Condition of the "
+            f"regressor: {condition_text(result.condition)}, "
+            f"{condition_text(result.condition_scaled)} with columns of length 1.</p>",
+            figures.show("parameters"),
+            base_table(result.base_parameters),
+            f"<p>Lost, as no torque depends on them: {lost}.</p>",
+            figures.show("singular-values"),
+        )
+    )
+
+
+def _parameters(result: Identification) -> str:
+    if not result.parameters:
+        return (
+            f"<p>{as_text(result.chosen)} tells base parameters only: there is no list of all.</p>"
+        )
+    return (
+        "<p>In the frames of the joints, inertia about their origins. Only what data tell alone "
+        "has a σ: the rest is one arm of many that move alike.</p>\n" + parameters_table(result)
+    )
+
+
+def _data(result: Identification) -> str:
+    moving = percent_text(result.moving_rows_percent)
+    return "\n".join(
+        (
+            recordings_table(result),
+            f"<p>Joints move in {moving} % of the rows: those are fitted.</p>",
+            "<h3>Preparation</h3>",
+            notes_list(result.preparation) or "<p>Nothing was done.</p>",
+        )
+    )
+
+
+def _origin(result: Identification, made_at: str) -> str:
+    def files(names: Sequence[str]) -> str:
+        return ", ".join(f"<code>{as_text(name)}</code>" for name in names) or "none"
+
+    return make_list(
+        (
+            ("Made at", as_text(made_at)),
+            ("Made by", f"armature {as_text(result.armature_version)}"),
+            ("Robot", as_text(result.robot) + (", simulated" if result.is_mock else "")),
+            ("Identification", files([recording.file for recording in result.recordings])),
+            ("Validation", files([recording.file for recording in result.validation_recordings])),
+            ("Terms", as_text(", ".join(result.terms)) or "rigid links only"),
+            ("Cut-off", f"{number_text(result.cutoff_hz, 3)} Hz"),
+            ("Rows kept", f"1 of {result.decimation}"),
+            ("Seed", str(result.seed)),
+            ("Computed in", f"{number_text(result.seconds, 3)} s"),
+        )
+    )

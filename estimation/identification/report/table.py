@@ -1,0 +1,106 @@
+"""The comparison of methods as plain text cells, for the page and for the terminal alike."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from estimation.identification.result import Identification, MethodResult
+from estimation.pages.numbers import number_text
+
+COLUMNS: Final = (
+    "method",
+    "identification %",
+    "validation %",
+    "cross-validation %",
+    "all rows %",
+    "raw %",
+    "consistent",
+    "least eigenvalue",
+    "B(q) ≻ 0",
+    "condition of B(q)",
+    "time s",
+)
+"""Of `comparison_rows`; the first is text, the others are numbers or yes and no."""
+
+
+def comparison_rows(result: Identification) -> list[tuple[str, ...]]:
+    """One row per method, in the order of `COLUMNS`; the chosen method's name ends in ✓.
+
+    All rows and raw are of the validation where there is one: that is the honest number.
+
+    Args:
+        result: What was compared.
+    """
+    return [_row(method, is_chosen=method.name == result.chosen) for method in result.methods]
+
+
+def floor_text(result: Identification) -> str:
+    """What stands beside the comparison.
+
+    Args:
+        result: What was compared.
+    """
+    return (
+        f"Floor of unconstrained least squares on the identification data: "
+        f"{percent_text(result.floor_percent)} % where joints move, "
+        f"{percent_text(result.floor_all_rows_percent)} % over all rows. "
+        "No estimator of this model can be below it there."
+    )
+
+
+def percent_text(value: float | None) -> str:
+    """Percents with three digits that count, `41.0` or `5.98`.
+
+    Args:
+        value: Which; NaN and None are an en dash, infinity is ∞.
+    """
+    return number_text(value, 3)
+
+
+def condition_text(value: float) -> str:
+    """A condition number, without digits that mean nothing.
+
+    Args:
+        value: Which.
+    """
+    if math.isfinite(value) and 100.0 <= value < 1e5:
+        return f"{value:.0f}"
+    return number_text(value, 3)
+
+
+def range_text(low: float, high: float) -> str:
+    """A range of condition numbers.
+
+    Args:
+        low: Its lower end.
+        high: Its upper end.
+    """
+    one, two = condition_text(low), condition_text(high)
+    return one if one == two else f"{one} to {two}"
+
+
+def yes_or_no(value: bool) -> str:
+    """A truth.
+
+    Args:
+        value: It.
+    """
+    return "yes" if value else "no"
+
+
+def _row(method: MethodResult, *, is_chosen: bool) -> tuple[str, ...]:
+    judged = method.validation or method.identification
+    return (
+        method.name + (" ✓" if is_chosen else ""),
+        percent_text(method.identification_percent),
+        percent_text(method.validation_percent),
+        percent_text(method.cross_validation_percent),
+        percent_text(judged.all_rows),
+        percent_text(judged.raw),
+        yes_or_no(method.consistent),
+        number_text(method.min_pseudo_inertia_eigenvalue, 3),
+        yes_or_no(method.inertia_matrix_positive),
+        range_text(*method.inertia_matrix_condition),
+        number_text(method.seconds, 3),
+    )

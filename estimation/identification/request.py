@@ -1,0 +1,75 @@
+"""What an identification is asked to do, and what comes out of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from daq.robot import Robot
+from estimation.identification.methods import DEFAULT_METHODS
+from estimation.identification.problem import Problem
+from estimation.identification.reduction import BLOCK_S
+from estimation.identification.result import Identification
+from estimation.identification.samples import Wishes
+from estimation.identification.traces import Trace
+from estimation.identification.uncertainty import Uncertainty
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What is to be done.
+
+    Attributes:
+        recordings: To identify from.
+        validations: To judge by; estimators never see them.
+        methods: Names of estimators.
+        robot_text: A robot file in place of the one inside the recordings.
+        terms: In place of the robot file's.
+        wishes: How samples are prepared.
+        block_s: Length of the blocks that are drawn for intervals.
+        seed: Of everything random.
+        starts: Of searches.
+        payloads: Recordings of the same arm with something in its hand.
+        is_simulated: Whether to simulate the identified arm, which takes seconds.
+        has_split: Whether to validate with the part of the recordings that the wishes leave out.
+        is_relaxed: Whether bounds give way where they contradict each other.
+        truth: A robot whose links, rotors and friction are the true ones: on the mock only.
+        version: Of this software.
+    """
+
+    recordings: tuple[Path, ...]
+    validations: tuple[Path, ...] = ()
+    methods: tuple[str, ...] = DEFAULT_METHODS
+    robot_text: str | None = None
+    terms: tuple[str, ...] | None = None
+    wishes: Wishes = field(default_factory=Wishes)
+    block_s: float = BLOCK_S
+    seed: int = 0
+    starts: int = 10
+    payloads: tuple[Path, ...] = ()
+    is_simulated: bool = False
+    has_split: bool = False
+    is_relaxed: bool = False
+    truth: Robot | None = None
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What came out.
+
+    Attributes:
+        result: Everything that is said.
+        robot: That was identified.
+        robot_text: Its file.
+        problem: What the estimators got.
+        uncertainty: Of base parameters.
+        traces: Torques over time, of identification and validation.
+    """
+
+    result: Identification
+    robot: Robot
+    robot_text: str
+    problem: Problem
+    uncertainty: Uncertainty
+    traces: tuple[Trace, ...]

@@ -1,0 +1,200 @@
+"""What an identification says, ready for JSON. Numbers in SI; errors in percent of the torque."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class _Part(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of everything here."""
+
+
+class ErrorsPercent(_Part, frozen=True, kw_only=True):
+    """ε_τ = 100·‖τ − Φθ‖/‖τ‖ of one estimate on some recordings.
+
+    `moving` and `per_joint` are over rows in which a joint moves, against the filtered torque;
+    `all_rows` over all; `raw` over all, against the torque before it was filtered.
+    """
+
+    moving: float
+    per_joint: tuple[float, ...]
+    all_rows: float
+    all_rows_per_joint: tuple[float, ...]
+    raw: float
+    rms_nm: tuple[float, ...]
+
+
+class MethodResult(_Part, frozen=True, kw_only=True):
+    """One row of the comparison."""
+
+    name: str
+    summary: str
+    identification_percent: float
+    identification_percent_per_joint: tuple[float, ...]
+    validation_percent: float | None
+    validation_percent_per_joint: tuple[float, ...] | None
+    identification: ErrorsPercent
+    validation: ErrorsPercent | None
+    cross_validation_percent: float | None
+    """On held-out parts of the identification data, with guard gaps; None where not computed."""
+    consistent: bool
+    """Whether every link can exist (for methods that tell base parameters only: whether any arm
+    has them), and no friction drives."""
+    min_pseudo_inertia_eigenvalue: float
+    inertia_matrix_positive: bool
+    """B(q) ≻ 0 in every sampled posture."""
+    inertia_matrix_condition: tuple[float, float]
+    """Least and greatest condition of B(q) over these postures."""
+    seconds: float
+    base: tuple[float, ...]
+    theta: tuple[float, ...] | None
+    notes: tuple[str, ...] = ()
+    base_parameters_in_interval: float | None = None
+    """On the mock: share of the true base parameters inside the 95 % intervals."""
+
+
+class FailedMethod(_Part, frozen=True, kw_only=True):
+    """A method that could not be used, and why."""
+
+    name: str
+    reason: str
+
+
+class BaseParameter(_Part, frozen=True, kw_only=True):
+    """A combination of parameters that the data can tell (of the chosen method)."""
+
+    expression: str
+    symbol: str
+    unit: str
+    value: float
+    sigma: float
+    """Block bootstrap."""
+    sigma_ordinary: float
+    """As if rows were independent: too small as a rule."""
+    low: float
+    high: float
+    relative_percent: float
+    """100·σ/|value|; above 30 the data do not tell it."""
+    essential: bool
+    cad: float | None
+    true: float | None = None
+    """On the mock."""
+
+
+class ParameterValue(_Part, frozen=True, kw_only=True):
+    """One element of θ (of the chosen method)."""
+
+    symbol: str
+    unit: str
+    joint: str
+    value: float
+    sigma: float | None
+    """None where data tell it only in combination with others."""
+    cad: float | None
+    is_identifiable: bool
+    """Whether it is a base parameter by itself."""
+
+
+class ResidualTest(_Part, frozen=True, kw_only=True):
+    """What is left of one joint's torque, by the chosen method."""
+
+    joint: str
+    mean_nm: float
+    rms_nm: float
+    memory_s: float
+    """After this long residuals have forgotten each other (autocorrelation below 1/e)."""
+    kurtosis: float
+    """0 for Gaussian residuals; outliers make it large."""
+    velocity_correlation: float
+    """With the sign of the velocity: what friction still explains."""
+
+
+class SimulationErrors(_Part, frozen=True, kw_only=True):
+    """How well the identified arm moves like the real one."""
+
+    closed_loop_position_rms_rad: tuple[float, ...] | None
+    closed_loop_torque_percent: float | None
+    open_loop_position_rms_rad: tuple[float, ...] | None
+    open_loop_window_s: float | None
+    notes: tuple[str, ...] = ()
+
+
+class IntervalResult(_Part, frozen=True, kw_only=True):
+    """An estimate and its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class PayloadResult(_Part, frozen=True, kw_only=True):
+    """What the arm carries, in the frame of its last joint; inertia about its centre of mass."""
+
+    mass_kg: IntervalResult
+    centre_m: tuple[IntervalResult, ...]
+    inertia_kg_m2: tuple[IntervalResult, ...]
+    """xx, xy, yy, xz, yz, zz."""
+    misfit: float
+    """Far above 1 when something else than a payload has changed."""
+    notes: tuple[str, ...]
+
+
+class Verdict(_Part, frozen=True, kw_only=True):
+    """One sentence, and what it holds for."""
+
+    is_usable: bool
+    text: str
+    scope: str
+
+
+class RecordingSummary(_Part, frozen=True, kw_only=True):
+    """A recording, and how much of it was used."""
+
+    file: str
+    rows: int
+    rows_used: int
+    left_out: dict[str, int]
+    seconds: float
+
+
+class Identification(_Part, frozen=True, kw_only=True):
+    """Everything."""
+
+    robot: str
+    recordings: tuple[RecordingSummary, ...]
+    validation_recordings: tuple[RecordingSummary, ...]
+    terms: tuple[str, ...]
+    parameter_count: int
+    rank: int
+    lost: tuple[str, ...]
+    """Parameters that no torque depends on."""
+    condition: float
+    condition_scaled: float
+    singular_values: tuple[float, ...]
+    floor_percent: float
+    """Error of unconstrained least squares: no estimator of this model can be below it."""
+    floor_all_rows_percent: float
+    moving_rows_percent: float
+    """Share of rows in which joints move: those that are fitted."""
+    preparation: tuple[str, ...]
+    cutoff_hz: float
+    decimation: int
+    methods: tuple[MethodResult, ...]
+    failed: tuple[FailedMethod, ...]
+    chosen: str
+    """The method whose parameters are written."""
+    base_parameters: tuple[BaseParameter, ...]
+    parameters: tuple[ParameterValue, ...]
+    residuals: tuple[ResidualTest, ...]
+    simulation: SimulationErrors | None
+    """None where it was not asked for."""
+    payload: PayloadResult | None = None
+    verdict: Verdict
+    seconds: float
+    armature_version: str
+    is_mock: bool
+    seed: int
+
+    def method(self, name: str) -> MethodResult:
+        """The row of a method."""
+        return next(method for method in self.methods if method.name == name)

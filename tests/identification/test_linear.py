@@ -1,0 +1,106 @@
+import dataclasses
+
+import numpy as np
+import pytest
+from identification_examples import (
+    coloured,
+    example,
+    fourier_motion,
+    make_problem,
+    model_of,
+    prepared,
+    simulated,
+    true_theta,
+)
+
+from estimation.errors import DatasetError
+from estimation.identification.linear import (
+    estimate_irls,
+    estimate_tls,
+    estimate_uls,
+    estimate_wls,
+)
+
+ALL = (estimate_uls, estimate_wls, estimate_irls, estimate_tls)
+
+
+def truth():
+    return model_of()[1].of(true_theta())
+
+
+def distance(problem, beta):
+    """How far the torques of β are from the true ones, relatively."""
+    factor = problem.factors.total()[:, : problem.base.rank]
+    return float(np.linalg.norm(factor @ (beta - truth())) / np.linalg.norm(factor @ truth()))
+
+
+@pytest.mark.parametrize("estimate", ALL)
+def test_without_noise_the_truth_is_found(estimate):
+    problem = make_problem(simulated(true_theta(), fourier_motion()))
+    np.testing.assert_allclose(estimate(problem).beta, truth(), atol=1e-6)
+
+
+@pytest.mark.parametrize("estimate", ALL)
+def test_none_is_below_the_floor_and_all_are_near_the_truth(estimate):
+    problem = example()
+    floor = problem.factors.error_percent(estimate_uls(problem).beta)[0]
+    beta = estimate(problem).beta
+    assert problem.factors.error_percent(beta)[0] >= floor * (1.0 - 1e-9)
+    assert distance(problem, beta) < 0.005
+
+
+def test_weights_help_where_one_joint_is_noisy():
+    motion = fourier_motion()
+    errors: dict[str, list[float]] = {"uls": [], "wls": []}
+    for seed in range(5):
+        part = simulated(true_theta(), motion)
+        noise = coloured(np.random.default_rng(seed), part.tau_nm.shape)
+        part = prepared(motion, part.tau_nm + noise * [2.0, 0.01, 0.01, 0.01])
+        problem = make_problem(part)
+        for estimate in (estimate_uls, estimate_wls):
+            found = estimate(problem)
+            errors[found.method].append(distance(problem, found.beta))
+    assert np.mean(errors["wls"]) < 0.7 * np.mean(errors["uls"])
+
+
+def test_a_joint_without_any_error_gets_no_infinite_weight():
+    motion = fourier_motion()
+    part = simulated(true_theta(), motion)
+    noise = np.random.default_rng(0).standard_normal(part.tau_nm.shape) * [0.1, 0.1, 0.1, 0.0]
+    found = estimate_wls(make_problem(prepared(motion, part.tau_nm + noise)))
+    assert np.isfinite(found.beta).all()
+
+
+def test_robust_weights_ignore_outliers():
+    motion = fourier_motion()
+    part = simulated(true_theta(), motion, noise_nm=0.02)
+    generator = np.random.default_rng(3)
+    tau = part.tau_nm + 10.0 * (generator.random(part.tau_nm.shape) < 0.02)
+    problem = make_problem(prepared(motion, tau))
+    plain, robust = estimate_uls(problem), estimate_irls(problem)
+    assert distance(problem, robust.beta) < 0.2 * distance(problem, plain.beta)
+    assert "count less" in robust.notes[0]
+
+
+def test_total_least_squares_survives_noise_in_the_motion_better():
+    motion = fourier_motion()
+    part = simulated(true_theta(), motion, noise_nm=0.01)
+    noise = np.random.default_rng(0).standard_normal(part.tau_nm.shape)
+    # Errors of all columns alike are what the method is for; here accelerations have them.
+    noisy = dataclasses.replace(part, ddq_rad_s2=part.ddq_rad_s2 + 2.0 * noise)
+    problem = make_problem(noisy)
+    assert np.isfinite(estimate_tls(problem).beta).all()
+
+
+@pytest.mark.parametrize("estimate", ALL)
+def test_a_motion_that_tells_too_little_is_named(estimate):
+    still = simulated(true_theta(), fourier_motion(moving=(0, 1)), noise_nm=0.01)
+    with pytest.raises(DatasetError, match=r"of 32 base parameters: nothing tells .*fv3.*excite"):
+        estimate(make_problem(still))
+
+
+def test_torque_that_is_zero_is_refused():
+    motion = fourier_motion()
+    problem = make_problem(prepared(motion, np.zeros_like(motion.q_rad)))
+    with pytest.raises(DatasetError, match="nothing to identify"):
+        estimate_tls(problem)

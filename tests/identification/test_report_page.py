@@ -1,0 +1,269 @@
+"""The page of an identification: whole without net and script, escaped, shown by a browser."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import matplotlib.image
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from identification_report_example import METHODS, make_example
+from page_browser import Browser, Outline, open_browser
+
+from estimation.identification.report.figures import draw_figures, write_figures
+from estimation.identification.report.page import make_page, write_page
+from estimation.identification.report.table import COLUMNS, comparison_rows, range_text
+from estimation.identification.result import FailedMethod, Identification, Verdict
+
+MADE_AT = "2025-06-12T09:15:02Z"
+EVIL = "<script>alert('x')</script>\"&"
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    result, traces = make_example(4)
+    return make_page(result, made_at=MADE_AT, figures=draw_figures(result, traces))
+
+
+@pytest.fixture(scope="module")
+def outline(page: str) -> Outline:
+    return Outline(page)
+
+
+def make_words(result: Identification) -> Outline:
+    return Outline(make_page(result, made_at=MADE_AT))
+
+
+def test_the_page_fetches_nothing(page: str, outline: Outline) -> None:
+    assert not re.search(r"https?:|//[a-z]+\.|@import|url\((?!#)", page)
+    for tag, attributes in outline.tags:
+        assert tag not in {"img", "link", "iframe", "object", "embed", "base", "form", "script"}
+        for name, value in attributes.items():
+            if name in {"href", "src", "xlink:href", "action", "data"}:
+                assert value and value.startswith("#"), (tag, name, value)
+            assert not name.startswith("on"), (tag, name)
+
+
+def test_ids_are_unique_and_references_lead_somewhere(page: str, outline: Outline) -> None:
+    ids = [attributes["id"] for _, attributes in outline.tags if attributes.get("id")]
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r'(?:href="#|url\(#)([^")]+)', page)) <= set(ids)
+
+
+def test_the_page_is_small_and_has_all_figures(page: str, outline: Outline) -> None:
+    assert len(page.encode()) < 3_000_000
+    assert [tag for tag, _ in outline.tags].count("svg") == 9
+
+
+def test_the_verdict_comes_first_with_its_scope(outline: Outline) -> None:
+    text = outline.text
+    assert text.index("Usable.") < text.index("Holds for:") < text.index("Methods compared")
+    bad = Verdict(is_usable=False, text="no arm can exist", scope="nothing")
+    assert "Not usable. no arm can exist" in make_words(make_example(1, verdict=bad)[0]).text
+
+
+def test_all_methods_are_compared_beside_the_floor(outline: Outline) -> None:
+    rows = {row[0]: row[1:] for row in outline.rows if len(row) == len(COLUMNS)}
+    assert rows["cls2 ✓summary of cls2"] == [
+        *("3.40", "3.91", "3.57", "4.69", "5.69", "yes", "3.40×10⁻⁶", "yes", "4.20 to 382"),
+        "3.20",
+    ]
+    assert rows["ulssummary of uls"][5:9] == ["no", "−0.00210", "no", "∞"]
+    assert rows["cadsummary of cad"][2] == "–"
+    assert len(rows) == len(METHODS) + 1
+    assert "3.21 % where joints move, 3.85 % over all rows" in outline.text
+    assert "tls: the smallest singular value is not single" in outline.text
+    assert "slsqp: 5 of 10 starts ended in the same minimum" in outline.text
+
+
+def test_cells_are_the_same_for_the_terminal() -> None:
+    rows = comparison_rows(make_example(2)[0])
+    assert {len(row) for row in rows} == {len(COLUMNS)}
+    assert [row[0] for row in rows if row[0].endswith("✓")] == ["cls2 ✓"]
+    assert range_text(4.2, float("inf")) == "4.20 to ∞"
+
+
+def test_errors_are_told_per_joint(outline: Outline) -> None:
+    rows = {tuple(row[:2]): row[2:] for row in outline.rows if len(row) == 6}
+    assert rows["cls2", "validation"] == ["2.74", "3.32", "3.91", "4.50"]
+    assert rows["identification", "rms (N·m)"] == ["0.0476", "0.0578", "0.0680", "0.0782"]
+
+
+def test_base_parameters_have_intervals_marks_and_truth(outline: Outline) -> None:
+    result, _ = make_example(4)
+    rows = {row[0]: row[1:] for row in outline.rows if len(row) == 9}
+    for base in result.base_parameters:
+        assert ("✗" in rows[base.expression][4]) == (base.relative_percent > 30.0)
+        assert rows[base.expression][1] == base.unit
+        assert base.true is not None
+        is_outside = not base.low <= base.true <= base.high
+        assert ("outside" in rows[base.expression][7]) == is_outside
+    assert "m1 , mcx1 , mcy1" in outline.text
+
+
+def test_everything_else_is_told(outline: Outline) -> None:
+    for needle in (
+        "low-pass at 15 Hz, forwards and backwards",
+        "before the motion: 1000, a frame was lost: 250",
+        "validation-20250612.h5",
+        "windows that left the limits were not counted",
+        "Torque in the closed loop: 6.20 % off",
+        "armature 0.1.0",
+        MADE_AT,
+        "viscous, coulomb, drive_inertia, offset",
+        "812, 47.3 with columns of length 1",
+        "Joints move in 93.2 % of the rows",
+        "every link could be built",
+    ):
+        assert needle in outline.text, needle
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"joints": 1, "methods": ("uls",)},
+        {"joints": 7, "has_validation": False, "has_cad": False, "is_mock": False},
+        {"joints": 12},
+        {"joints": 2, "parameters": (), "base_parameters": (), "residuals": ()},
+        {"joints": 2, "simulation": None, "failed": (), "lost": (), "preparation": ()},
+        {"joints": 2, "condition": float("inf"), "condition_scaled": float("nan")},
+    ],
+    ids=["1 joint", "7 joints alone", "12 joints", "no parameters", "nothing more", "no numbers"],
+)
+def test_pages_of_odd_results_are_whole(options: dict[str, Any]) -> None:
+    text = make_words(make_example(**options)[0]).text
+    assert not re.search(r"\b(None|nan|inf)\b", text)
+
+
+def test_without_parameters_joints_keep_their_names() -> None:
+    result, _ = make_example(2, parameters=())
+    rows = make_words(result).rows
+    assert ["Method", "ετ (%) on", "joint1", "joint2"] in rows
+
+
+def with_names(result: Identification, name: str) -> Identification:
+    """Everything that comes from outside has this name."""
+    replace = msgspec.structs.replace
+    first = result.recordings[0]
+    return replace(
+        result,
+        robot=name,
+        recordings=(replace(first, file=name, left_out={name: 1}),),
+        parameters=tuple(replace(each, joint=name) for each in result.parameters),
+        base_parameters=tuple(
+            replace(each, expression=name, unit=name) for each in result.base_parameters
+        ),
+        residuals=tuple(replace(each, joint=name) for each in result.residuals),
+        methods=tuple(
+            replace(each, summary=name, notes=(name,), name=f"{name}{number}")
+            for number, each in enumerate(result.methods)
+        ),
+        chosen=f"{name}0",
+        failed=(FailedMethod(name=name, reason=name),),
+        verdict=Verdict(is_usable=True, text=name, scope=name),
+        preparation=(name,),
+        lost=(name,),
+        terms=(name,),
+        armature_version=name,
+    )
+
+
+NAMES = st.text(st.sampled_from("<>&\"'/ab $\\;\x00\n\udcff") | st.characters(), max_size=20)
+
+
+@settings(max_examples=40)
+@given(NAMES)
+def test_names_from_outside_are_escaped(name: str) -> None:
+    plain = make_example(1, methods=("cad", "uls"))[0]
+    outline = Outline(make_page(with_names(plain, name), made_at=name))
+    expected = Outline(make_page(with_names(plain, "a"), made_at="a"))
+    assert outline.tags == expected.tags
+    make_page(with_names(plain, name), made_at=name).encode()
+
+
+def test_names_in_figures_are_escaped() -> None:
+    result, traces = make_example(1, methods=("cad", "uls"), rows=100)
+    evil = with_names(result, EVIL)
+    page = make_page(evil, made_at=EVIL, figures=draw_figures(evil, traces))
+    tags = [tag for tag, _ in Outline(page).tags]
+    assert "script" not in tags and tags.count("svg") == 9
+
+
+def test_an_existing_page_is_replaced_whole(tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text("what was there")
+    result, traces = make_example(1, rows=100)
+    write_page(path, result, traces, made_at=MADE_AT)
+    assert path.read_bytes().startswith(b"<!DOCTYPE html>")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_figures_drawn_once_give_the_same_files(tmp_path: Path) -> None:
+    result, traces = make_example(1, rows=100)
+    write_page(tmp_path / "1.html", result, traces, made_at=MADE_AT)
+    write_figures(tmp_path / "1.pdf", result, traces)
+    drawn = draw_figures(result, traces)
+    write_page(tmp_path / "2.html", result, traces, made_at=MADE_AT, figures=drawn)
+    write_figures(tmp_path / "2.pdf", result, traces, figures=drawn)
+    for suffix in ("html", "pdf"):
+        one, two = ((tmp_path / f"{number}.{suffix}").read_bytes() for number in (1, 2))
+        assert one == two, suffix
+
+
+def test_without_matplotlib_the_page_has_all_but_figures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("estimation.identification.report.page.find_spec", lambda name: None)
+    result, traces = make_example(1, rows=100)
+    write_page(tmp_path / "page.html", result, traces, made_at=MADE_AT)
+    outline = Outline((tmp_path / "page.html").read_text())
+    assert "svg" not in dict(outline.tags) and "Methods compared" in outline.text
+
+
+def test_the_page_is_imported_without_matplotlib() -> None:
+    code = "import sys, estimation.identification.report.page; "
+    code += "assert 'matplotlib' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Browser:
+    return open_browser(tmp_path)
+
+
+def test_a_browser_shows_the_numbers_and_complains_of_nothing(browser: Browser, page: str) -> None:
+    dom, console = browser.show(page, "--dump-dom")
+    assert console == []
+    seen = Outline(dom[dom.index("<html") :])
+    assert "4.20 to 382" in seen.text and "Usable." in seen.text
+
+
+def test_the_browser_would_have_complained(browser: Browser, page: str) -> None:
+    _, console = browser.show(page.replace("</body>", '<img src="x.png"></body>'), "--dump-dom")
+    assert len(console) == 1 and "Content Security Policy" in console[0]
+
+
+@pytest.mark.parametrize("width", [1000, 500])
+def test_the_page_is_drawn_and_no_wider_than_the_screen(
+    browser: Browser, page: str, width: int
+) -> None:
+    ruler = """<script>document.title =
+      `${document.documentElement.scrollWidth} in ${innerWidth}`;</script></body>"""
+    shot = browser.directory / "page.png"
+    measured = page.replace("</body>", ruler)
+    browser.show(measured, f"--window-size={width},1800", f"--screenshot={shot}")
+    picture = matplotlib.image.imread(shot)[..., :3]
+    assert picture.shape[1] == width
+    dark = (picture < 0.5).all(axis=2)
+    assert 0.003 < dark.mean() < 0.5
+    for band in range(3):
+        assert dark[band * 600 : (band + 1) * 600].any()
+    dom, _ = browser.show(measured, f"--window-size={width},1800", "--dump-dom")
+    title = re.search(r"<title>(\d+) in (\d+)</title>", dom)
+    assert title and int(title[1]) <= int(title[2])

@@ -1,0 +1,160 @@
+"""`armature demo`: everything once, and what it must have found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench_command import armature
+
+import tools.demo
+from tools.demo import Step
+from tools.demo_checks import checks_of
+
+GOOD: dict[str, Any] = {
+    "boards": {},
+    "friction": {
+        "f_nm": {"value": 0.121, "truth": 0.122},
+        "b_eq_nms": {"value": 2.3e-6, "truth": 2.42e-6},
+    },
+    "excitation": {"condition": 20.0, "limits": [{"is_kept": True}, {"is_kept": True}]},
+    "validation_excitation": {},
+    "run": {"samples": 30_000, "missing": 0},
+    "validation_run": {"samples": 31_000, "missing": 0},
+    "identification": {
+        "chosen": "cls2",
+        "floor_percent": 0.5,
+        "methods": [
+            {"name": "cad", "validation_percent": 3.0},
+            {
+                "name": "cls2",
+                "validation_percent": 0.6,
+                "identification_percent": 0.505,
+                "consistent": True,
+                "base_parameters_in_interval": 0.94,
+            },
+        ],
+    },
+}
+
+
+def doctored(path: tuple[str | int, ...], value: object) -> dict[str, Any]:
+    facts = deepcopy(GOOD)
+    place: Any = facts
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    return facts
+
+
+def test_good_facts_pass() -> None:
+    checks = checks_of(GOOD)
+    assert all(check.is_ok for check in checks)
+    assert all(check.what and check.found and check.expected for check in checks)
+    assert "61000, 0 missing" in [check.found for check in checks]
+    assert checks[0].as_dict().keys() == {"what", "found", "expected", "is_ok"}
+
+
+CHOSEN = ("identification", "methods", 1)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "what"),
+    [
+        (("friction", "f_nm", "value"), 0.1250, "Coulomb friction on the bench"),
+        (("friction", "f_nm", "value"), -0.122, "Coulomb friction on the bench"),
+        (("friction", "f_nm"), None, "Coulomb friction on the bench"),
+        (("friction", "b_eq_nms", "value"), 2.0e-6, "viscous friction on the bench"),
+        (("friction", "b_eq_nms"), None, "viscous friction on the bench"),
+        (("excitation", "condition"), 25.1, "condition of the excitation"),
+        (("excitation", "limits", 1, "is_kept"), False, "its limits"),
+        (("run", "missing"), 1, "samples recorded"),
+        (("validation_run", "missing"), 1, "samples recorded"),
+        ((*CHOSEN, "validation_percent"), 1.6, "torque error on validation (cls2)"),
+        (("identification", "methods", 0, "validation_percent"), 1.7, "compared with CAD"),
+        (("identification", "floor_percent"), 0.49, "compared with the floor"),
+        ((*CHOSEN, "consistent"), False, "physically consistent"),
+        (
+            (*CHOSEN, "base_parameters_in_interval"),
+            0.79,
+            "true base parameters inside their intervals",
+        ),
+        (
+            (*CHOSEN, "base_parameters_in_interval"),
+            None,
+            "true base parameters inside their intervals",
+        ),
+    ],
+)
+def test_each_check_can_fail(path: tuple[str | int, ...], value: object, what: str) -> None:
+    failed = {check.what for check in checks_of(doctored(path, value)) if not check.is_ok}
+    assert what in failed
+    assert failed <= {what, "compared with CAD"}
+
+
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    for out in (tmp_path, tmp_path / "mine"):
+        outcome = armature("demo", "--fast", "--out", out)
+        assert (outcome.exit_code, outcome.out) == (2, "")
+        assert "is there already; remove it or name another" in outcome.err
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_a_negative_seed_is_refused(tmp_path: Path) -> None:
+    outcome = armature("demo", "--seed=-1", "--out", tmp_path / "demo")
+    assert (outcome.exit_code, outcome.out) == (2, "")
+    assert "-1: must not be negative" in outcome.err
+    assert not (tmp_path / "demo").exists()
+
+
+@pytest.mark.parametrize("is_json", [True, False])
+def test_a_step_that_fails_ends_it_and_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_json: bool
+) -> None:
+    steps = [
+        Step("show", "A robot", ("robot", "show", "bench1")),
+        Step("broken", "No robot", ("robot", "show", "nosuch")),
+        Step("never", "Never", ("robot", "show", "laas4")),
+    ]
+    monkeypatch.setattr(tools.demo, "_steps", lambda *_words, **_options: steps)
+
+    outcome = armature("demo", "--out", tmp_path / "demo", *(["--json"] if is_json else []))
+
+    assert outcome.exit_code == 1
+    assert "2/3 No robot\n    armature robot show nosuch" in outcome.err
+    assert '"nosuch" is no shipped robot' in outcome.err
+    assert "step 2 ended with exit code 2" in outcome.err
+    assert "Never" not in outcome.err
+    if is_json:
+        facts = outcome.json
+        assert not facts["ok"]
+        assert facts["checks"] == []
+        assert [(s["name"], s["exit_code"]) for s in facts["steps"]] == [("show", 0), ("broken", 2)]
+    else:
+        assert outcome.out == ""
+
+
+@pytest.mark.timeout(300)
+def test_the_whole_demo(start: Callable[..., Any], tmp_path: Path) -> None:
+    process = start("armature", "demo", "--fast", "--json", "--out", "demo", cwd=tmp_path)
+    out, err = process.communicate(timeout=280)
+
+    assert process.returncode == 0, err
+    facts = json.loads(out)
+    assert facts["ok"], facts["checks"]
+    assert facts["is_fast"]
+    assert len(facts["steps"]) == 7
+    assert len(facts["checks"]) == 10
+    assert all(check["is_ok"] for check in facts["checks"])
+    assert "7/7 Dynamic parameters" in err
+    directory = tmp_path / "demo"
+    assert (tmp_path / facts["report"]).stat().st_size > 10_000
+    assert {path.name for path in directory.iterdir()} == {
+        *("bench", "excitation.h5", "validation_excitation.h5"),
+        *("identification.h5", "validation.h5", "identified"),
+    }
