@@ -24,6 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from estimation.array_files import ArrayFile, FloatArray
+from estimation.column_names import describe
 from estimation.errors import DatasetError
 
 QUANTITIES = ("t_s", "q_rad", "dq_rad_s", "tau_nm", "iq_a", "q_ref_rad")
@@ -69,7 +70,6 @@ _UNIT_SUFFIXES = {
 }
 _NAME = re.compile(r"^(?P<name>[a-z_]*?[a-z])_?(?P<number>\d{0,3})$")
 _RANGE = re.compile(r"^(\d{1,6})(?:-(\d{1,6}))?$")
-_SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,22 +134,6 @@ def take(
         if key in found:
             result[key] = _combined(key, found[key], len(joints), units.get(key))
     return result
-
-
-def describe(files: Sequence[ArrayFile]) -> str:
-    """What there is to choose from, in a sentence."""
-    texts = []
-    for file in files:
-        if not file.has_names:
-            texts.append(f"{file.path.name} has columns 1-{len(file.fields)} without names")
-            continue
-        names = [
-            name if file.is_table else f"{name} ({' × '.join(map(str, values.shape))})"
-            for name, values in itertools.islice(file.fields.items(), _SHOWN)
-        ]
-        more = ", …" if len(file.fields) > _SHOWN else ""
-        texts.append(f"{file.path.name} has {', '.join(names)}{more}")
-    return "; ".join(texts)
 
 
 def _check_keys(option: str, given: Mapping[str, str]) -> None:

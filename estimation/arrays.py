@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from daq.robot import Robot
 from estimation.array_files import ArrayFile
-from estimation.array_mapping import Taken, describe, take
+from estimation.array_mapping import Taken, take
+from estimation.column_names import describe, suggest
 from estimation.errors import DatasetError
 from estimation.plausibility import check_ranges, check_velocity
-from estimation.sampling import Sampling, constant_rate, find_rate, resample
+from estimation.sampling import JITTER_SAID, Sampling, constant_rate, find_rate, resample
 
 FloatArray = NDArray[np.float64]
 Side = Literal["joint", "motor"]
@@ -89,7 +90,7 @@ def measure(files: Sequence[ArrayFile], robot: Robot, options: ImportOptions) ->
     """
     names = [joint.name for joint in robot.joints]
     taken = take(files, names, mapping=options.mapping, units=options.units)
-    _check_complete(files, taken, options)
+    _check_complete(files, taken, options, len(names))
     rows = {len(one.values) for one in taken.values()}
     if len(rows) > 1:
         counts = ", ".join(f"{key} {len(one.values)}" for key, one in taken.items())
@@ -108,8 +109,8 @@ def measure(files: Sequence[ArrayFile], robot: Robot, options: ImportOptions) ->
     valid = np.isfinite(q_rad) & np.isfinite(tau_nm)
     if dq_rad_s is not None:
         valid &= np.isfinite(dq_rad_s)
-        notes += check_velocity(q_rad, dq_rad_s, sampling.rate_hz)
-    notes += check_ranges(robot, q_rad, tau_nm, sampling.rate_hz)
+        notes += check_velocity(q_rad, dq_rad_s, sampling.times_s)
+    notes += check_ranges(robot, q_rad, tau_nm, sampling.times_s)
     bad = int(np.count_nonzero(~valid.all(axis=1)))
     if bad == len(valid):
         raise DatasetError("no row has a position and a torque of every joint")
@@ -145,28 +146,32 @@ def motor_matrix(robot: Robot) -> FloatArray:
 
 
 def _check_complete(
-    files: Sequence[ArrayFile], taken: Mapping[str, Taken], options: ImportOptions
+    files: Sequence[ArrayFile], taken: Mapping[str, Taken], options: ImportOptions, joints: int
 ) -> None:
-    missing = [] if "q_rad" in taken else ["q_rad (positions)"]
+    missing = {} if "q_rad" in taken else {"q_rad": "q_rad (positions)"}
     if "tau_nm" not in taken and "iq_a" not in taken:
-        missing.append("tau_nm (torques) or iq_a (currents)")
+        missing["tau_nm"] = "tau_nm (torques) or iq_a (currents)"
     if missing:
-        example = f"{files[0].path.name}:1-6"
+        keys = list(missing)
+        if "t_s" not in taken and options.rate_hz is None:
+            keys.append("t_s")
         raise DatasetError(
-            f"there is no {' and no '.join(missing)} by any usual name; {describe(files)}; say "
-            f"which columns they are, as --map q_rad={example}"
+            f"there is no {' and no '.join(missing.values())} by any usual name; "
+            f"{describe(files)}; say which columns they are, as {suggest(files, keys, joints)}"
         )
     if "t_s" not in taken and options.rate_hz is None:
         raise DatasetError(
             f"there is no t_s (time) by any usual name; {describe(files)}; say which column it is, "
-            "as --map t_s=NAME, or how many samples there are per second, as --rate 1000"
+            f"as {suggest(files, ['t_s'], joints)}, or how many samples there are per second, as "
+            "--rate 1000"
         )
 
 
 def _numbers(key: str, values: FloatArray) -> FloatArray:
-    """NaN for whatever is no sensible number; times, which may count from 1970, from the first."""
+    """NaN for whatever is no sensible number; times, which may count from 1970, from 0 on."""
     if key == "t_s":
-        return values - values[:1] if len(values) and np.isfinite(values[0]).all() else values
+        known = values[np.isfinite(values)]
+        return values - known[0] if known.size else values
     with np.errstate(invalid="ignore"):
         return np.where(np.abs(values) <= VALUE_MAX, values, np.nan)
 
@@ -180,19 +185,37 @@ def _sampled(
         if options.is_resampled:
             raise DatasetError("--resample needs times: --map t_s=…")
         return constant_rate(len(values["q_rad"]), options.rate_hz), values, []
+    known = np.isfinite(t_s[:, 0])
+    notes = []
+    if not known.all():
+        if np.count_nonzero(known) < ROWS_MIN:
+            raise DatasetError(
+                f"{np.count_nonzero(known)} of {len(known)} rows have a time that is a number, at "
+                f"least {ROWS_MIN} are due; leave the times out and state --rate"
+            )
+        notes.append(f"{np.count_nonzero(~known)} rows have no time: left out")
+        t_s, values = t_s[known], {key: array[known] for key, array in values.items()}
     if not options.is_resampled:
         sampling = find_rate(t_s[:, 0], options.rate_hz)
         missing = int(sampling.seq[-1]) + 1 - len(sampling.seq)
-        notes = [f"{missing} samples are missing between others"] if missing else []
+        if missing:
+            notes.append(f"{missing} samples are missing between others")
+        if sampling.jitter > JITTER_SAID:
+            notes.append(
+                f"the time stamps jitter by up to {sampling.jitter:.2g} periods "
+                f"({1e3 * sampling.jitter / sampling.rate_hz:.2g} ms): rows were put in their "
+                "places at a constant rate, as stamps jitter and samples hardly do; if samples "
+                "do, too: --resample"
+            )
         return sampling, values, notes
     before = len(t_s)
     sampling, values = resample(t_s[:, 0], values, options.rate_hz)
-    note = (
+    notes.append(
         f"{before} rows were interpolated linearly to {len(sampling.seq)} at "
         f"{sampling.rate_hz:.6g} per second: what lies above some tenths of the old rate is "
         "no longer what was measured"
     )
-    return sampling, values, [note]
+    return sampling, values, notes
 
 
 def _to_joint_side(values: dict[str, FloatArray], robot: Robot, to_motor: FloatArray) -> None:

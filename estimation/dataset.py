@@ -2,8 +2,9 @@
 
 Reads slices only: a recording of an hour costs no more memory than one of two minutes. Which rows
 are used and why is in `estimation.usable_rows`, how they come to a constant rate in
-`estimation.uniform_rows`; the torque of boards that hold their reference is
-corrected here (`estimation.board_effects`). Nothing is filtered: `estimation.preparation`.
+`estimation.uniform_rows`; single values that stand far off (`estimation.spikes`) become holes. The
+torque of boards that hold their reference is corrected here (`estimation.board_effects`). Nothing
+is filtered: `estimation.preparation`.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from estimation.board_effects import (
     held_bias_a,
 )
 from estimation.errors import DatasetError
+from estimation.spikes import find_spikes
 from estimation.uniform_rows import at, make_grid
 from estimation.usable_rows import HOLE_MAX_S, IMPORT_LINK, DatasetSummary, UsableRows
 
@@ -79,8 +81,8 @@ class Stretch:
         profiles: Wire format of each joint's board; empty where there is none.
         velocity_lag_s: Of the velocities behind the angles, first order; 0 where not known.
         torque_lag_s: Of the torques, likewise.
-        is_in_hole: Rows that nobody measured: interpolated for filters, not to be counted; None
-            where there are none.
+        is_in_hole: Rows that nobody measured, or wrongly: interpolated for filters, not to be
+            counted; None where there are none.
     """
 
     source: Path
@@ -306,8 +308,12 @@ class _Reader:
         names = ["joint_position_rad", "joint_torque_nm"]
         names += ["joint_velocity_rad_s"] if has_velocity else []
         sound = recording["joint_valid"][rows].all(axis=1) & is_sure
-        for name in names:
-            sound &= np.isfinite(recording[name][rows]).all(axis=1)
+        columns = {name: recording[name][rows] for name in names}
+        for values in columns.values():
+            sound &= np.isfinite(values).all(axis=1)
+        judged = np.flatnonzero(sound)
+        for name in names[:2]:
+            sound[judged] &= ~find_spikes(columns[name][judged]).any(axis=1)
         if has_velocity and not self._is_import:
             sound &= self._is_in_time(rows, taken_s)
         if sound.all():

@@ -135,6 +135,7 @@ def _facts(
         },
         "side": options.side,
         "rate_hz": sampling.rate_hz,
+        "jitter_s": round(sampling.jitter / sampling.rate_hz, 9),
         "is_resampled": options.is_resampled,
         "first_row": options.rows[0],
         "rows": len(sampling.seq),

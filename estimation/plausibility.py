@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from daq.robot import Robot
 from estimation.errors import DatasetError
+from estimation.spikes import find_spikes
 
 FloatArray = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 _TOLERANCE = 0.05
 _WINDOW_S = 0.05
@@ -31,13 +33,13 @@ _SPEED_MAX_RAD_S = 100.0
 _OUTSIDE_SHARE = 0.2
 
 
-def check_velocity(q_rad: FloatArray, dq_rad_s: FloatArray, rate_hz: float) -> list[str]:
+def check_velocity(q_rad: FloatArray, dq_rad_s: FloatArray, t_s: FloatArray) -> list[str]:
     """Whether velocities are the slopes of positions.
 
     Args:
-        q_rad: Shape (n, joints); rows without a number are not looked at.
+        q_rad: Shape (n, joints); what has no number near it is not looked at, nor are holes.
         dq_rad_s: Likewise.
-        rate_hz: Samples per second.
+        t_s: When, shape (n,), evenly spaced but for holes.
 
     Returns:
         Sentences about what is odd.
@@ -45,16 +47,21 @@ def check_velocity(q_rad: FloatArray, dq_rad_s: FloatArray, rate_hz: float) -> l
     Raises:
         DatasetError: They are in different units.
     """
-    rows = max(1, round(_WINDOW_S * rate_hz))
+    steps_s = np.diff(t_s)[:, np.newaxis]
+    period_s = float(steps_s.min())
+    rows = max(1, round(_WINDOW_S / period_s))
     if len(q_rad) <= 2 * rows:
         return []
     notes = []
     moved = q_rad[rows:] - q_rad[:-rows]
-    sums = np.cumsum(np.vstack([np.zeros_like(dq_rad_s[:1]), dq_rad_s]), axis=0)
     # Trapezoids from row i to row i + rows.
-    said = (
-        sums[rows:-1] - sums[: -rows - 1] + 0.5 * (dq_rad_s[rows:] - dq_rad_s[:-rows])
-    ) / rate_hz
+    ways = 0.5 * (dq_rad_s[1:] + dq_rad_s[:-1]) * steps_s
+    ways[(steps_s > 1.5 * period_s)[:, 0]] = np.nan
+    is_known = np.isfinite(ways)
+    said, known_steps = (
+        _sums_of(some, rows) for some in (np.where(is_known, ways, 0.0), is_known.astype(float))
+    )
+    said = np.where(known_steps == rows, said, np.nan)
     for joint in range(q_rad.shape[1]):
         known = np.isfinite(moved[:, joint]) & np.isfinite(said[:, joint])
         way, explained = moved[known, joint], said[known, joint]
@@ -79,35 +86,30 @@ def check_velocity(q_rad: FloatArray, dq_rad_s: FloatArray, rate_hz: float) -> l
     return notes
 
 
-def check_ranges(robot: Robot, q_rad: FloatArray, tau_nm: FloatArray, rate_hz: float) -> list[str]:
+def check_ranges(robot: Robot, q_rad: FloatArray, tau_nm: FloatArray, t_s: FloatArray) -> list[str]:
     """Whether positions and torques are within what the robot file says.
 
     Args:
         robot: Its limits.
         q_rad: Shape (n, joints).
         tau_nm: Likewise.
-        rate_hz: Samples per second.
+        t_s: When, shape (n,).
 
     Returns:
         Sentences about what is odd.
     """
     notes = []
+    alone, alone_nm = find_spikes(q_rad), find_spikes(tau_nm)
     for number, joint in enumerate(robot.joints):
         limits = joint.limits
         q, tau = (values[np.isfinite(values)] for values in (q_rad[:, number], tau_nm[:, number]))
         if not len(q):
             notes.append(f"joint {joint.name}: has no position at all")
             continue
-        jumps = np.abs(np.diff(q_rad[:, number])) * rate_hz
-        fastest = float(np.nanmax(jumps)) if np.isfinite(jumps).any() else 0.0
-        if fastest > _SPEED_MAX_RAD_S:
-            row = int(np.nanargmax(jumps))
-            step = abs(float(q_rad[row + 1, number] - q_rad[row, number]))
-            wrapped = ", a turn: unwrap it" if abs(step / (2.0 * math.pi) - 1.0) < 0.05 else ""
-            notes.append(
-                f"joint {joint.name}: its position jumps by {step:.3g} rad at row {row}{wrapped}"
-                + ("" if wrapped else "; degrees? --unit q_rad=deg; motor side? --side motor")
-            )
+        notes += _outliers(f"joint {joint.name}", "position", q_rad[:, number], alone[:, number])
+        notes += _outliers(f"joint {joint.name}", "torque", tau_nm[:, number], alone_nm[:, number])
+        smooth = np.where(alone[:, number], np.nan, q_rad[:, number])
+        notes += _jumps(f"joint {joint.name}", smooth, t_s)
         outside = np.mean((q < limits.position_min_rad) | (q > limits.position_max_rad))
         if outside > _OUTSIDE_SHARE:
             notes.append(
@@ -124,3 +126,38 @@ def check_ranges(robot: Robot, q_rad: FloatArray, tau_nm: FloatArray, rate_hz: f
         if len(tau) and not np.ptp(tau) > 0.0:
             notes.append(f"joint {joint.name}: its torque is {tau[0]:.3g} N·m throughout")
     return notes
+
+
+def _outliers(joint: str, what: str, values: FloatArray, is_alone: Flags) -> list[str]:
+    rows = np.flatnonzero(is_alone)
+    if not rows.size:
+        return []
+    unit = {"position": "rad", "torque": "N·m"}[what]
+    first = int(rows[0])
+    before, here, after = (f"{values[row]:.3g}" for row in (first - 1, first, first + 1))
+    many = f"{len(rows)} outliers, the first" if len(rows) > 1 else "an outlier"
+    return [
+        f"{joint}: its {what} has {many} in row {first}, {here} {unit} between {before} and "
+        f"{after}: single values that stand far off do not count"
+    ]
+
+
+def _jumps(joint: str, q_rad: FloatArray, t_s: FloatArray) -> list[str]:
+    """Whether positions move faster than joints do, by the time that has really passed."""
+    speeds_rad_s = np.abs(np.diff(q_rad)) / np.diff(t_s)
+    if not np.isfinite(speeds_rad_s).any() or np.nanmax(speeds_rad_s) <= _SPEED_MAX_RAD_S:
+        return []
+    row = int(np.nanargmax(speeds_rad_s))
+    step = abs(float(q_rad[row + 1] - q_rad[row]))
+    wrapped = ", a turn: unwrap it" if abs(step / (2.0 * math.pi) - 1.0) < 0.05 else ""
+    return [
+        f"{joint}: its position jumps by {step:.3g} rad at row {row}{wrapped}"
+        + ("" if wrapped else "; degrees? --unit q_rad=deg; motor side? --side motor")
+    ]
+
+
+def _sums_of(values: FloatArray, rows: int) -> FloatArray:
+    """Sums of so many rows from each on that has as many."""
+    sums = np.cumsum(np.vstack([np.zeros_like(values[:1]), values]), axis=0)
+    result: FloatArray = sums[rows:] - sums[:-rows]
+    return result

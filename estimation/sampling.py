@@ -1,7 +1,8 @@
 """Whether foreign samples come at a constant rate, and how they are brought to one.
 
-Times that are one rate within 1 % of a period are taken as they stand; missing rows become missing
-numbers, never invented samples. Anything else is refused, or interpolated linearly on request.
+Samples hardly jitter, but the stamps of loggers do: rows whose times are within 0.3 periods of one
+rate are put in their places. Missing rows become missing numbers, never invented samples. Anything
+else is refused, or interpolated linearly on request.
 """
 
 from __future__ import annotations
@@ -16,12 +17,21 @@ from estimation.errors import DatasetError
 FloatArray = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
-JITTER_MAX = 0.01
-"""How far a sample may be from its place, in periods."""
+JITTER_MAX = 0.3
+"""How far a time stamp may be from its place, in periods."""
+JITTER_SAID = 0.01
+"""From here on it is worth a word."""
 RATE_MIN_HZ, RATE_MAX_HZ = 1.0, 1e6
 NUMBERS_MAX = 1_000_000_000
 _HOLE = 2.5
 """A step of time so many times the usual one is a hole, which is not interpolated."""
+_GROUP = 16
+"""Rows that are numbered together: the period need not be known better for it than to 1 %."""
+_GROUPS_MAX = 256
+_LONG = 20.0
+"""A step of so many periods ends a group."""
+_TRIED = np.linspace(0.7, 1.35, 131)
+"""Periods, by the median step: that may be off where rows are missing and times jitter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +41,17 @@ class Sampling:
     Attributes:
         rate_hz: Samples per second.
         seq: Number of each sample, shape (n,); one that is missing is left out.
-        jitter: Largest distance of a sample from its place, in periods.
+        jitter: Largest distance of a time stamp from its place, in periods.
     """
 
     rate_hz: float
     seq: Numbers
     jitter: float
+
+    @property
+    def times_s(self) -> FloatArray:
+        """Since the sample of number 0, shape (n,)."""
+        return self.seq / self.rate_hz
 
 
 def constant_rate(rows: int, rate_hz: float) -> Sampling:
@@ -67,12 +82,10 @@ def find_rate(t_s: FloatArray, rate_hz: float | None = None) -> Sampling:
             f"the times span {t_s[-1] - t_s[0]:.6g} s in steps of {usual_s:.3g} s: are they in "
             "seconds? --unit t_s=ms or us says otherwise"
         )
-    # Printed times are rounded: many steps tell the period better than one does.
-    seq = np.concatenate([[0], np.cumsum(np.maximum(np.rint(step_s / usual_s), 1.0))])
-    period_s, start_s = np.polynomial.polynomial.polyfit(seq, t_s - t_s[0], 1)[::-1]
-    jitter = float(np.abs((t_s - t_s[0] - start_s) / period_s - seq).max())
-    if not jitter <= JITTER_MAX:
-        row = int(np.abs((t_s - t_s[0] - start_s) / period_s - seq).argmax())
+    since_s = t_s - t_s[0]
+    seq, period_s, off = _numbered(since_s, usual_s)
+    jitter, row = float(np.abs(off).max()), int(np.abs(off).argmax())
+    if not jitter <= JITTER_MAX or not (np.diff(seq) > 0).all():
         raise DatasetError(
             f"the samples are not at one rate: row {row} is {jitter:.3g} periods of "
             f"{1e3 * period_s:.6g} ms from its place, limit {JITTER_MAX}; --resample interpolates "
@@ -84,7 +97,7 @@ def find_rate(t_s: FloatArray, rate_hz: float | None = None) -> Sampling:
             f"--rate {rate_hz:g}: by their times there are {found_hz:.6g} samples per second; "
             "leave --rate out, or state the unit of time as --unit t_s=…"
         )
-    return Sampling(found_hz, seq.astype(np.int64), jitter)
+    return Sampling(found_hz, seq, jitter)
 
 
 def resample(
@@ -124,6 +137,67 @@ def resample(
         here, there = array[before], array[before + 1]
         found[name] = np.where(share > 0.0, here + share * (there - here), here)
     return Sampling(float(rate_hz), seq, 0.0), found
+
+
+def _numbered(t_s: FloatArray, usual_s: float) -> tuple[Numbers, float, FloatArray]:
+    """Numbers of samples on the straight line that fits them best; its slope; periods beside it."""
+    best: tuple[Numbers, float, FloatArray] | None = None
+    turns = _bridged(t_s, np.rint(_followed(t_s, usual_s)))
+    for _ in range(3):
+        places = np.rint(turns)
+        period_s, start_s = np.polynomial.polynomial.polyfit(places, t_s, 1)[::-1]
+        if not period_s > 0.0:
+            break
+        # Many rows tell the period better than few: what was miscounted then shows.
+        turns = (t_s - start_s) / period_s
+        off = turns - places
+        if best is None or np.abs(off).max() < np.abs(best[2]).max():
+            best = (places - places[0]).astype(np.int64), float(period_s), off
+    if best is None:
+        raise DatasetError("the samples are not at one rate; --resample interpolates them linearly")
+    return best
+
+
+def _followed(t_s: FloatArray, usual_s: float) -> FloatArray:
+    """Times in periods, by rows that are near each other: whole numbers but for jitter.
+
+    The period is that of which few rows in a row, taken together, are the nearest to whole numbers.
+    A group's remainder is the angle of Σ exp(2πi·t/period), and must not jump to the next group's.
+    """
+    length = min(_GROUP, len(t_s))
+    starts = np.unique(np.linspace(0, len(t_s) - length, _GROUPS_MAX).astype(np.intp))
+    some_s = t_s[starts[:, np.newaxis] + np.arange(length)]
+    some_s = some_s - some_s[:, :1]
+    scores = [
+        np.abs(np.exp(2j * np.pi * some_s / (tried * usual_s)).sum(axis=1)).sum()
+        for tried in _TRIED
+    ]
+    period_s = usual_s * float(_TRIED[int(np.argmax(scores))])
+    turns = t_s / period_s
+    begins = np.diff(turns, prepend=-np.inf) > _LONG
+    begins[::_GROUP] = True
+    group = np.cumsum(begins) - 1
+    sums = np.add.reduceat(np.exp(2j * np.pi * turns), np.flatnonzero(begins))
+    remainder = np.unwrap(np.angle(sums)) / (2.0 * np.pi)
+    result: FloatArray = turns - remainder[group]
+    return result
+
+
+def _bridged(t_s: FloatArray, places: FloatArray) -> FloatArray:
+    """Places with long holes measured by the period of what lies between them, all together.
+
+    A period that few rows tell would miscount the many that are missing.
+    """
+    stretch = np.cumsum(np.diff(places, prepend=places[0]) > _LONG)
+    count = np.bincount(stretch)
+    mean_s, middle = (np.bincount(stretch, some) / count for some in (t_s, places))
+    beside = places - middle[stretch]
+    if not stretch[-1] or not (beside @ beside) > 0.0:
+        return places
+    period_s = float(beside @ (t_s - mean_s[stretch])) / float(beside @ beside)
+    holes = np.rint(np.diff(mean_s / period_s - middle, prepend=mean_s[0] / period_s - middle[0]))
+    result: FloatArray = places + np.cumsum(holes)[stretch]
+    return result
 
 
 def _checked_steps(t_s: FloatArray) -> FloatArray:

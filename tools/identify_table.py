@@ -40,7 +40,10 @@ def show(result: Identification) -> None:
     if result.payload is not None:
         for line in _payload_lines(result.payload):
             console.print(line, markup=False, highlight=False)
-    console.print(result.verdict.text, markup=False, highlight=False)
+    verdict = result.verdict
+    word = "Usable with doubts" if verdict.doubts else "Usable"
+    word = word if verdict.is_usable else "Not usable"
+    console.print(f"{word}: {verdict.text}.", markup=False, highlight=False)
     console.print(f"It holds for {result.verdict.scope}.", markup=False, highlight=False)
 
 

@@ -180,12 +180,15 @@ def _print_facts(facts: dict[str, Any]) -> None:
     table = Table("quantity", "taken from", "unit there")
     for key, taken in facts["taken"].items():
         table.add_row(key, escape(taken["source"]), escape(taken["unit"]))
+    jitter = (
+        f", time stamps off by up to {1e3 * facts['jitter_s']:.2g} ms" if facts["jitter_s"] else ""
+    )
     console = make_console()
     console.print(table)
     console.print(
         escape(
             f"{facts['file']}: {facts['rows']} samples at {facts['rate_hz']:.6g} Hz "
             f"({facts['rows'] / facts['rate_hz']:.1f} s) of {facts['robot']}, {facts['side']} side,"
-            f" {facts['invalid_rows']} not valid, {facts['missing']} missing"
+            f" {facts['invalid_rows']} not valid, {facts['missing']} missing{jitter}"
         )
     )

@@ -170,6 +170,7 @@ def true_robot(link: str, robot: Robot) -> Robot | None:
         msgspec.structs.replace(
             joint,
             link=true.link,
+            dynamics=None,
             drive=msgspec.structs.replace(
                 joint.drive, rotor_inertia_kg_m2=true.rotor_inertia_kg_m2
             ),

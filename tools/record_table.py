@@ -11,6 +11,10 @@ from rich.table import Table
 from tools.cli import make_console
 
 _EVENTS_MAX = 40
+_IMPORTED = "import"
+"""The link of a recording that came from foreign files: no loop ran, and there were no boards."""
+_FOR_PROGRAMS = ("import_facts",)
+"""Kinds of events whose text is JSON: --json shows them."""
 _TIMES = ("p50", "p99", "p999", "max")
 
 
@@ -19,12 +23,15 @@ def print_summary(facts: dict[str, Any]) -> None:
     console = make_console()
     console.print(_facts(facts))
     console.print(_joints(facts["joints"]))
-    console.print(_boards(facts["boards"]))
-    console.print(_timing(facts))
+    if facts["boards"]:
+        console.print(_boards(facts["boards"]))
+    if facts["link"] != _IMPORTED:
+        console.print(_timing(facts))
     if facts["gaps"]:
         console.print(_gaps(facts["gaps"]))
-    if facts["events"]:
-        console.print(_events(facts["events"]))
+    events = [event for event in facts["events"] if event["kind"] not in _FOR_PROGRAMS]
+    if events:
+        console.print(_events(events))
 
 
 def _facts(facts: dict[str, Any]) -> Table:
@@ -34,7 +41,9 @@ def _facts(facts: dict[str, Any]) -> Table:
     rows = {
         "file": facts["file"],
         "recording": f"{facts['recording']} of session {facts['session']}",
-        "robot": f"{facts['robot']} over {facts['link']}",
+        "robot": f"{facts['robot']}, imported"
+        if facts["link"] == _IMPORTED
+        else f"{facts['robot']} over {facts['link']}",
         "start": facts["start_utc"],
         "time": "virtual" if facts["is_virtual"] else "real",
         "duration": f"{facts['duration_s']:.3f} s, {facts['samples']} samples",

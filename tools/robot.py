@@ -13,6 +13,8 @@ from daq.robot import Joint, Robot, load_robot, parse_robot
 from tools.cli import OK, Verbs, add_json_option, add_verb, make_console, print_json, say
 
 _SIZE_MAX = 5_000_000
+_GRAVITY_M_S2 = (0.0, 0.0, -9.81)
+"""What robot files that say nothing of it mean."""
 _EXAMPLE = """\
   armature robot to-urdf laas4 --out laas4.urdf
   armature robot from-urdf laas4.urdf --out arm.toml
@@ -165,6 +167,8 @@ def _show(arguments: argparse.Namespace) -> int:
         print(f"total mass of the links: {total:.4g} kg")
     else:
         print(f"total mass: not known ({', '.join(unknown)} without link)")
+    if tuple(robot.gravity_m_s2) != _GRAVITY_M_S2:
+        print(f"gravity: {', '.join(f'{part:g}' for part in robot.gravity_m_s2)} m/s²")
     if robot.coupling is not None:
         print("motors are coupled: motor angle, after its gear, by joint angles")
         for row in robot.coupling:
@@ -210,26 +214,39 @@ def _joint_facts(robot: Robot, joint: Joint) -> dict[str, Any]:
 
 
 def _print_joints(joints: list[dict[str, Any]]) -> None:
-    from rich.table import Table  # noqa: PLC0415 - 40 ms that machines need not wait for
+    from rich.markup import escape  # noqa: PLC0415 - 40 ms that machines need not wait for
+    from rich.table import Table  # noqa: PLC0415
 
-    table = Table("joint", "kind")
-    for heading in ("from\nrad", "to\nrad", "up to\nrad/s", "up to\nN·m", "mass\nkg"):
-        table.add_column(heading, justify="right")
-    table.add_column("moved by")
-    table.add_column("gear", justify="right", no_wrap=True)
-    for joint in joints:
-        mass = joint["mass_kg"]
-        table.add_row(
-            joint["name"],
-            joint["kind"] or "–",
-            f"{joint['position_min_rad']:.4g}",
-            f"{joint['position_max_rad']:.4g}",
-            f"{joint['velocity_max_rad_s']:.4g}",
-            f"{joint['torque_max_nm']:.4g}",
-            "–" if mass is None else f"{mass:.4g}",
-            joint["motor"] or joint["moved_by"] or "–",
-            f"{joint['direction'] * joint['gear_reduction']:g}",
+    columns: dict[str, list[str]] = {
+        "joint": [joint["name"] for joint in joints],
+        "kind": [joint["kind"] or "" for joint in joints],
+        "from\nrad": [f"{joint['position_min_rad']:.4g}" for joint in joints],
+        "to\nrad": [f"{joint['position_max_rad']:.4g}" for joint in joints],
+        "up to\nrad/s": [f"{joint['velocity_max_rad_s']:.4g}" for joint in joints],
+        "up to\nN·m": [f"{joint['torque_max_nm']:.4g}" for joint in joints],
+        "mass\nkg": [
+            "" if joint["mass_kg"] is None else f"{joint['mass_kg']:.4g}" for joint in joints
+        ],
+        "moved by": [joint["motor"] or joint["moved_by"] or "" for joint in joints],
+        "gear": [
+            f"{joint['direction'] * joint['gear_reduction']:g}" if joint["moved_by"] else ""
+            for joint in joints
+        ],
+    }
+    # What no joint has takes room from the names.
+    columns = {heading: cells for heading, cells in columns.items() if any(cells)}
+    table = Table()
+    for heading in columns:
+        is_text = heading in ("joint", "kind", "moved by")
+        table.add_column(
+            heading,
+            justify="left" if is_text else "right",
+            # Joints whose names are cut cannot be told apart.
+            overflow="fold" if heading == "joint" else "ellipsis",
+            no_wrap=heading == "gear",
         )
+    for row in zip(*columns.values(), strict=True):
+        table.add_row(*(escape(cell) or "–" for cell in row))
     make_console().print(table)
 
 

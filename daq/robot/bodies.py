@@ -66,3 +66,24 @@ class LinkBounds(Description, frozen=True, kw_only=True):
     ellipsoid_centre_m: Vector3 | None = None
     """Of an ellipsoid, its axes along the frame's, that contains all of the link's mass."""
     ellipsoid_semi_axes_m: PositiveVector3 | None = None
+
+
+class JointDynamics(Description, frozen=True, kw_only=True):
+    """What a joint's torque has beside its links', at the joint: identified, or from a URDF.
+
+    It goes before what a drive states; zero where nothing is stated.
+    """
+
+    viscous_nm_s_per_rad: float | None = None
+    coulomb_nm: float | None = None
+    drive_inertia_kg_m2: float | None = None
+    """The rotor's, times the square of the reduction."""
+    offset_nm: float | None = None
+    asymmetric_nm_s_per_rad: float | None = None
+    """Half of viscous friction forwards less backwards."""
+    stribeck_nm: float | None = None
+    """Friction beyond Coulomb's at standstill."""
+    coupled_viscous_nm_s_per_rad: float | None = None
+    """Of the motor of the same number, where other joints turn it as well (`coupling`)."""
+    coupled_coulomb_nm: float | None = None
+    coupled_drive_inertia_kg_m2: float | None = None

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from daq.errors import ConfigError
-from daq.robot.bodies import DhRow, Inertia, Link, LinkBounds, Placement
+from daq.robot.bodies import DhRow, Inertia, JointDynamics, Link, LinkBounds, Placement
 from daq.robot.driving import (
     Bench,
     BoardPort,
@@ -42,6 +42,7 @@ __all__ = [
     "Gains",
     "Inertia",
     "Joint",
+    "JointDynamics",
     "JointLimits",
     "Link",
     "LinkBounds",
@@ -101,6 +102,7 @@ class _JointTable(Description, frozen=True, kw_only=True):
     placement: Placement | None = None
     link: Link | None = None
     bounds: LinkBounds | None = None
+    dynamics: JointDynamics | None = None
     load_inertia_kg_m2: NotNegative | None = None
     """For a joint on the bench, which carries no link: what its output shaft turns (joint side)."""
     control: Control = Control()

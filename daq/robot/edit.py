@@ -11,7 +11,16 @@ from collections.abc import Mapping
 import msgspec
 
 from daq.errors import ConfigError
-from daq.robot.description import Control, Estimation, Friction, Gains, Link, Robot, Workspace
+from daq.robot.description import (
+    Control,
+    Estimation,
+    Friction,
+    Gains,
+    JointDynamics,
+    Link,
+    Robot,
+    Workspace,
+)
 from daq.robot.parse import parse_robot
 from daq.robot.reading import show, suggest
 from daq.robot.toml_text import Path, joined, put, statements_of, without
@@ -24,7 +33,7 @@ FREE_TURN_RAD = 1e6
 """A free shaft has no stops: a limit that nobody reaches."""
 
 _MADE_BY = "# Made by armature from "
-_JOINT_OF_AN_ARM = ("link", "bounds", "dh", "placement", "home_posture_rad")
+_JOINT_OF_AN_ARM = ("link", "bounds", "dynamics", "dh", "placement", "home_posture_rad")
 _OF_AN_ARM = ("published_parameters", "workspace", "estimation", "dh_convention")
 
 
@@ -126,15 +135,17 @@ def with_links(
     links: Mapping[str, Link],
     rotors_kg_m2: Mapping[str, float],
     *,
+    dynamics: Mapping[str, JointDynamics] | None = None,
     source: str = "robot file",
 ) -> str:
-    """The same robot file with other links and rotors: those that were identified.
+    """The same robot file with other links, rotors and dynamics: those that were identified.
 
     Args:
         text: The robot's file.
         links: The link of each joint that changes, by the joint's name.
         rotors_kg_m2: Inertia of rotors (motor side), by the joint's name; written where the joint
             has a drive or a transmission.
+        dynamics: Of joints, by their names; what they do not state stays.
         source: What to call the text in an error.
 
     Returns:
@@ -174,6 +185,13 @@ def with_links(
             statements = put(statements, ("joints", index, key), values, newline)
             changed = msgspec.structs.replace(part, rotor_inertia_kg_m2=rotor_kg_m2)
             joints[index] = msgspec.structs.replace(joint, **{key: changed})
+    for name, stated in (dynamics or {}).items():
+        index = _index(robot, name, source)
+        values = {k: v for k, v in msgspec.structs.asdict(stated).items() if v is not None}
+        statements = put(statements, ("joints", index, "dynamics"), values, newline)
+        old = joints[index].dynamics or JointDynamics()
+        new = msgspec.structs.replace(old, **values)
+        joints[index] = msgspec.structs.replace(joints[index], dynamics=new)
     wanted = msgspec.structs.replace(robot, joints=tuple(joints))
     return _checked(joined(statements), wanted, source)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from daq.robot import Friction, Inertia, Joint, Link, Robot
+from daq.robot import Friction, Inertia, Joint, JointDynamics, Link, Robot
 from daq.robot.edit import with_friction, with_links
-from estimation.model.parameters import Parameters
+from estimation.model.parameters import DYNAMICS, Parameters
 
 _DIGITS = 12
 """Enough that a link at the edge of what can exist stays inside."""
@@ -27,8 +27,9 @@ def identified_text(
         source: What to call the text in an error.
 
     Returns:
-        The text. Friction is written as the file states it, viscous at the motor and Coulomb at
-        the joint; where a joint has no drive there is no place for it.
+        The text. Where a joint has a drive, friction and rotor are written there, viscous at the
+        motor and Coulomb at the joint; everything else, and all of a joint without a drive, goes
+        to `[joints.dynamics]`.
 
     Raises:
         ConfigError: The links break the file's own bounds, or cannot exist.
@@ -37,19 +38,21 @@ def identified_text(
         joint.name: _link(joint, theta[parameters.link(index)])
         for index, joint in enumerate(robot.joints)
     }
-    rotors = {}
+    rotors, frictions, dynamics = {}, {}, {}
     inertias = parameters.of_kind("drive_inertia")
+    is_basic = set(parameters.terms) <= {"viscous", "coulomb", "drive_inertia"}
     for index, joint in enumerate(robot.joints):
-        if len(inertias) and (joint.has_drive or joint.transmission is not None):
-            scale = joint.gear_reduction**2 * _efficiency(joint)
-            rotors[joint.name] = _round(max(theta[inertias[index]], 0.0) / scale)
-    changed = with_links(text, links, rotors, source=source)
-    driven = {
-        joint.name: friction
-        for index, joint in enumerate(robot.joints)
-        if (friction := _friction(joint, index, parameters, theta)) is not None
-    }
-    return with_friction(changed, driven, source=source) if driven else changed
+        if joint.has_drive:
+            if len(inertias):
+                scale = joint.gear_reduction**2 * joint.drive.gear_efficiency
+                rotors[joint.name] = _round(max(theta[inertias[index]], 0.0) / scale)
+            friction = _friction(joint, index, parameters, theta)
+            if friction is not None:
+                frictions[joint.name] = friction
+        if not joint.has_drive or not is_basic or joint.dynamics is not None:
+            dynamics[joint.name] = _dynamics(index, parameters, theta)
+    changed = with_links(text, links, rotors, dynamics=dynamics, source=source)
+    return with_friction(changed, frictions, source=source) if frictions else changed
 
 
 def joint_friction(
@@ -96,15 +99,22 @@ def _friction(
         return None
     viscous = theta[parameters.of_kind("viscous")[index]]
     coulomb = theta[parameters.of_kind("coulomb")[index]]
-    scale = joint.gear_reduction**2 * _efficiency(joint)
+    scale = joint.gear_reduction**2 * joint.drive.gear_efficiency
     return Friction(
         viscous_motor_nm_s_per_rad=_round(max(viscous, 0.0) / scale),
         coulomb_joint_nm=_round(max(coulomb, 0.0)),
     )
 
 
-def _efficiency(joint: Joint) -> float:
-    return joint.drive.gear_efficiency if joint.has_drive else 1.0
+def _dynamics(index: int, parameters: Parameters, theta: Sequence[float]) -> JointDynamics:
+    """All terms of a joint, and of the coupled motor of the same number."""
+    return JointDynamics(
+        **{
+            DYNAMICS[item.kind]: _round(theta[place])
+            for place, item in enumerate(parameters.items)
+            if item.joint == index and place >= parameters.inertial_count
+        }
+    )
 
 
 def _inside(value: float, low: float | None, high: float | None, size: float) -> float:

@@ -30,7 +30,7 @@ from estimation.identification.stretches import Stretches
 from estimation.identification.tables import base_table, parameter_table, with_coverage
 from estimation.identification.traces import Trace, make_trace, residual_tests
 from estimation.identification.uncertainty import find_uncertainty
-from estimation.identification.verdict import reach_verdict
+from estimation.identification.verdict import opposite_torques, reach_verdict
 from estimation.model.base import condition_numbers, find_base
 from estimation.model.parameters import cad_vector, choose_parameters
 from estimation.model.regressor import Regressor
@@ -114,6 +114,9 @@ def identify(request: Request, progress: Callable[[str], None] = lambda _text: N
     factor = problem.factors.total()[:rank, :rank]
     condition, condition_scaled = condition_numbers(factor)
     total_rows = training.everything.sample_count
+    names = regressor.parameters.joint_names
+    residuals = residual_tests(traces[-1], names) if traces else ()
+    base_parameters = base_table(problem, beta, uncertainty, true_beta)
     result = Identification(
         robot=robot.name,
         recordings=tuple(summary_of(path, request.wishes) for path in request.recordings),
@@ -134,12 +137,19 @@ def identify(request: Request, progress: Callable[[str], None] = lambda _text: N
         methods=tuple(results),
         failed=tuple(failed),
         chosen=chosen.name,
-        base_parameters=base_table(problem, beta, uncertainty, true_beta),
+        base_parameters=base_parameters,
         parameters=parameter_table(problem, chosen, uncertainty),
-        residuals=residual_tests(traces[-1], regressor.parameters.joint_names) if traces else (),
+        residuals=residuals,
         simulation=find_simulation(request, problem, chosen, progress),
         payload=find_payload(request, problem, settings, progress),
-        verdict=reach_verdict(results, chosen.name, joint_names=regressor.parameters.joint_names),
+        verdict=reach_verdict(
+            results,
+            chosen.name,
+            joint_names=names,
+            residuals=residuals,
+            base=base_parameters,
+            opposite=opposite_torques(problem.factors, names),
+        ),
         seconds=time.perf_counter() - started_s,
         armature_version=request.version,
         is_mock=request.truth is not None,

@@ -145,6 +145,8 @@ class Verdict(_Part, frozen=True, kw_only=True):
     is_usable: bool
     text: str
     scope: str
+    doubts: tuple[str, ...] = ()
+    """Why one should look before using it; they are in the text, too."""
 
 
 class RecordingSummary(_Part, frozen=True, kw_only=True):

@@ -1,60 +1,169 @@
-"""One sentence on whether the identified model can be used, and what it holds for."""
+"""One sentence on whether the identified model can be used, why one may doubt it, and its scope."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from estimation.identification.result import MethodResult, Verdict
+import numpy as np
+
+from estimation.identification.reduction import Factors, triangular
+from estimation.identification.result import (
+    BaseParameter,
+    MethodResult,
+    ResidualTest,
+    Verdict,
+)
 
 _GOOD_PERCENT = 10.0
 """Of the torque: what is left by a model that is worth using in a controller."""
-_NEAR_FLOOR = 1.1
+_JOINT_PERCENT = 20.0
+_MEMORY_S = 0.15
+"""Residuals that remember longer than this hold something that the model does not."""
+_TOLD_PERCENT = 30.0
+_SAME_PERCENT = 1e-9
 
 
 def reach_verdict(
-    methods: Sequence[MethodResult], chosen: str, *, joint_names: Sequence[str]
+    methods: Sequence[MethodResult],
+    chosen: str,
+    *,
+    joint_names: Sequence[str],
+    residuals: Sequence[ResidualTest] = (),
+    base: Sequence[BaseParameter] = (),
+    opposite: Sequence[str] = (),
 ) -> Verdict:
     """Judge the chosen method.
 
     Args:
         methods: All that were compared.
         chosen: The one whose parameters are written.
-        joint_names: For the scope.
+        joint_names: For the words.
+        residuals: What it leaves.
+        base: Its base parameters.
+        opposite: Joints whose torque seems to have the opposite sign.
 
     Returns:
         Usable when it can exist and predicts torques, best on data it does not know.
     """
     row = next(method for method in methods if method.name == chosen)
-    cad = next((method for method in methods if method.name == "cad"), None)
     floor = next((method for method in methods if method.name == "uls"), None)
     judged = row.validation or row.identification
-    problems = []
-    if not row.consistent:
-        problems.append("no arm with these parameters can exist")
-    if not row.inertia_matrix_positive:
-        problems.append("its inertia matrix is not positive definite everywhere")
-    if judged.moving > _GOOD_PERCENT:
-        problems.append(f"{judged.moving:.1f} % of the torque is left (limit {_GOOD_PERCENT:g} %)")
-    if cad is not None and cad.name != chosen:
-        cad_errors = cad.validation or cad.identification
-        if judged.moving >= cad_errors.moving:
-            problems.append(f"CAD predicts as well ({cad_errors.moving:.2f} %)")
-    if row.validation is not None and row.validation.moving > 3.0 * row.identification.moving:
-        problems.append("it predicts data it knows much better than others: too much is fitted")
+    problems, doubts = _problems(methods, row), _doubts(row, joint_names, residuals, base)
+    if floor is not None and row.identification.moving > 1.5 * floor.identification.moving:
+        doubts.append("its constraints and the data disagree: are masses and units right?")
+    if opposite:
+        doubts.insert(0, f"the torque of {', '.join(opposite)} seems to have the opposite sign")
     worst = max(range(len(joint_names)), key=lambda joint: judged.per_joint[joint])
-    facts = [f"{judged.moving:.2f} % of the torque is left where joints move"]
-    facts.append(f"{judged.all_rows:.2f} % over all rows")
-    facts.append(f"most at {joint_names[worst]}, {judged.per_joint[worst]:.1f} %")
+    text = (
+        f"{chosen} leaves {judged.moving:.2f} % of the torque where joints move and "
+        f"{judged.all_rows:.2f} % over all rows; most at {joint_names[worst]}, "
+        f"{judged.per_joint[worst]:.1f} %"
+    )
     if floor is not None and floor.name != chosen:
         near = row.identification.moving / max(floor.identification.moving, 1e-12)
-        facts.append(f"{near:.3f} times the floor of unconstrained least squares")
-    text = f"{chosen}: {', '.join(facts)}"
+        text += f". Its error is {near:.3f} times that of unconstrained least squares, the floor"
     if problems:
-        text = f"{text}. Not to be relied on: {'; '.join(problems)}"
+        text += f". It is not to be relied on: {'; '.join(problems)}"
+    if doubts:
+        text += f". Reasons to doubt it: {'; '.join(doubts)}"
     scope = "speeds, accelerations and postures like those of the recordings; nothing was carried"
     if row.validation is None:
         scope = (
             "the identification data only: no other recording was given to validate with "
             f"(--validate); otherwise {scope}"
         )
-    return Verdict(is_usable=not problems, text=text, scope=scope)
+    return Verdict(is_usable=not problems, text=text, scope=scope, doubts=tuple(doubts))
+
+
+def opposite_torques(factors: Factors, joint_names: Sequence[str]) -> tuple[str, ...]:
+    """Joints whose torque, turned round, would be explained far better.
+
+    Args:
+        factors: Of the data.
+        joint_names: In their order.
+
+    Returns:
+        The names, one after the other as long as each halves what is left of the torque.
+    """
+    rank = factors.rank
+    sizes = np.linalg.norm(factors.of_joints[..., rank], axis=1)
+    # Each joint counts alike, however small its torque.
+    blocks = factors.of_joints / np.where(sizes > 0.0, sizes, 1.0)[:, np.newaxis, np.newaxis]
+    found: list[str] = []
+
+    def left(joints: np.ndarray) -> float:
+        return abs(float(triangular(joints[..., : rank + 1].reshape(-1, rank + 1))[rank, rank]))
+
+    error = left(blocks)
+    size = float(np.linalg.norm(blocks[..., rank]))
+    while len(found) < len(joint_names) and error > 0.01 * _GOOD_PERCENT * size:
+        tried = []
+        for joint in range(len(joint_names)):
+            turned = blocks.copy()
+            turned[joint, :, rank] *= -1.0
+            tried.append(left(turned))
+        best = int(np.argmin(tried))
+        if tried[best] > 0.5 * error or joint_names[best] in found:
+            break
+        blocks[best, :, rank] *= -1.0
+        error = tried[best]
+        found.append(joint_names[best])
+    return tuple(found)
+
+
+def _problems(methods: Sequence[MethodResult], row: MethodResult) -> list[str]:
+    """Why it is not to be used."""
+    judged = row.validation or row.identification
+    cad = next((method for method in methods if method.name == "cad"), None)
+    problems = []
+    if not row.consistent:
+        problems.append("no arm with these parameters can exist")
+    if not row.inertia_matrix_positive:
+        problems.append("its inertia matrix is not positive definite everywhere")
+    if not judged.moving <= _GOOD_PERCENT:
+        problems.append(f"{judged.moving:.1f} % of the torque is left (limit {_GOOD_PERCENT:g} %)")
+    if cad is not None and cad.name != row.name:
+        cad_errors = cad.validation or cad.identification
+        if judged.moving >= cad_errors.moving:
+            problems.append(f"CAD predicts as well ({cad_errors.moving:.2f} %)")
+    if row.validation is not None and row.validation.moving > 3.0 * row.identification.moving:
+        problems.append("it predicts data it knows much better than others: too much is fitted")
+    return problems
+
+
+def _doubts(
+    row: MethodResult,
+    joint_names: Sequence[str],
+    residuals: Sequence[ResidualTest],
+    base: Sequence[BaseParameter],
+) -> list[str]:
+    """Why one should look before using it."""
+    judged = row.validation or row.identification
+    doubts = []
+    if row.validation is not None:
+        known, unknown = row.identification, row.validation
+        if max(map(abs, np.subtract(known.per_joint, unknown.per_joint))) < _SAME_PERCENT:
+            doubts.append("validation and identification data are the same")
+    pairs = zip(joint_names, judged.per_joint, strict=True)
+    bad = [f"{name} ({error:.0f} %)" for name, error in pairs if error > _JOINT_PERCENT]
+    if bad:
+        doubts.append(f"much is left at {_few(bad)}")
+    by_name = dict(zip(joint_names, judged.per_joint, strict=True))
+    slow = [
+        f"{test.joint} ({test.memory_s:.2g} s)"
+        for test in residuals
+        if test.memory_s > _MEMORY_S and by_name[test.joint] > 1.0
+    ]
+    if slow:
+        doubts.append(f"what is left is no noise but lasts, at {_few(slow)}")
+    if any(note.startswith("at its bound") for note in row.notes):
+        doubts.append("bounds hold it back (see its notes)")
+    unsure = sum(parameter.relative_percent > _TOLD_PERCENT for parameter in base)
+    if base and unsure > 0.5 * len(base):
+        doubts.append(f"the data hardly tell {unsure} of {len(base)} base parameters")
+    return doubts
+
+
+def _few(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:3])
+    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"

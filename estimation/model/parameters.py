@@ -50,6 +50,18 @@ TERMS: Final = (
     Term("stribeck", "fst", "N·m", "friction beyond Coulomb's at standstill"),
 )
 """In the order of θ. Coulomb friction that differs between directions is `offset`."""
+DYNAMICS: Final = {
+    "viscous": "viscous_nm_s_per_rad",
+    "coulomb": "coulomb_nm",
+    "drive_inertia": "drive_inertia_kg_m2",
+    "offset": "offset_nm",
+    "asymmetric": "asymmetric_nm_s_per_rad",
+    "stribeck": "stribeck_nm",
+    "motor_viscous": "coupled_viscous_nm_s_per_rad",
+    "motor_coulomb": "coupled_coulomb_nm",
+    "motor_drive_inertia": "coupled_drive_inertia_kg_m2",
+}
+"""Where the robot file states a kind of parameter: keys of `[joints.dynamics]`."""
 SEED_TERMS: Final = ("viscous", "coulomb")
 """Those of (3.5)."""
 COUPLED_TERMS: Final = ("viscous", "coulomb", "drive_inertia")
@@ -183,8 +195,7 @@ def cad_vector(robot: Robot, parameters: Parameters) -> FloatArray | None:
         parameters: Of its model.
 
     Returns:
-        θ, shape (p,), with 0 for what the file does not know (offsets, asymmetry); None when it
-        knows no links.
+        θ, shape (p,), with 0 for what the file does not know; None when it knows no links.
     """
     theta = np.zeros(len(parameters))
     for index, joint in enumerate(robot.joints):
@@ -197,8 +208,12 @@ def cad_vector(robot: Robot, parameters: Parameters) -> FloatArray | None:
             *link.first_moment_kg_m,
             *(inertia.xx, inertia.xy, inertia.yy, inertia.xz, inertia.yz, inertia.zz),
         ]
-        for kind, value in _drive_values(robot, index).items():
-            theta[parameters.of_kind(kind)[index : index + 1]] = value
+    for index, item in enumerate(parameters.items):
+        if index >= parameters.inertial_count:
+            joint = robot.joints[item.joint]
+            stated = getattr(joint.dynamics, DYNAMICS[item.kind], None)
+            by_drive = _drive_values(robot, item.joint).get(item.kind, 0.0)
+            theta[index] = by_drive if stated is None else stated
     return theta
 
 

@@ -62,6 +62,7 @@ def robot_from_urdf(
     lines = [
         f"# Made by armature from {_printable(source)}.",
         "# It can be analysed, not driven: there are no boards, motors and drives in it.",
+        "# Frames are turned so that z is each joint's axis; links are stated in these frames.",
         *(f"# {_printable(warning)}" for warning in warnings),
         *(f"# {_printable(joint)} is held at {value:g}." for joint, value in (lock or {}).items()),
         "",
@@ -72,6 +73,10 @@ def robot_from_urdf(
         "[estimation]",
         'terms = ["viscous", "coulomb", "drive_inertia", "offset"]',
         "smooth_sign_velocity_rad_s = 0.01 # at rest, where signs are noise, there is no friction",
+        "",
+        "# Our choice, for `armature excite`: the arm stands on the ground. Check it.",
+        "[workspace]",
+        "ground_z_m = 0.0",
     ]
     for part, joint_name in zip(chain, names, strict=True):
         lines += ["", "[[joints]]", *_joint_lines(part, joint_name, warnings)]
@@ -99,7 +104,8 @@ def _joint_lines(part: ChainJoint, name: str, warnings: list[str]) -> Iterator[s
     yield f'name = "{name}"' + ("" if name == joint.name else f" # {_printable(joint.name)}")
     damping, friction = (joint.dynamics.get(key, 0.0) for key in ("damping", "friction"))
     if damping or friction:
-        yield f"# In the URDF: damping {damping:g} N·m·s/rad, friction {friction:g} N·m."
+        values = f"viscous_nm_s_per_rad = {_number(damping)}, coulomb_nm = {_number(friction)}"
+        yield f"dynamics = {{ {values} }} # the URDF's damping and friction"
     yield from _link_lines(part, name, warnings)
     yield ""
     yield "[joints.limits]"

@@ -65,6 +65,10 @@ def _joint_lines(
     )
     if stated is not None:
         yield f'    <dynamics damping="{stated[0]!r}" friction="{stated[1]!r}"/>'
+    elif joint.dynamics is not None:
+        viscous = joint.dynamics.viscous_nm_s_per_rad or 0.0
+        coulomb = joint.dynamics.coulomb_nm or 0.0
+        yield f'    <dynamics damping="{viscous!r}" friction="{coulomb!r}"/>'
     elif joint.has_drive:
         friction, reduction = joint.drive.friction, joint.gear_reduction
         viscous = friction.viscous_joint_nm_s_per_rad

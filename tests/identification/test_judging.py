@@ -6,6 +6,7 @@ import dataclasses
 import math
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -26,11 +27,16 @@ from estimation.identification.judging import Data, judge
 from estimation.identification.linear import estimate_uls
 from estimation.identification.methods import DEFAULT_METHODS, METHODS, estimate_cad
 from estimation.identification.problem import Estimate, Problem
-from estimation.identification.result import ErrorsPercent, MethodResult, Verdict
+from estimation.identification.result import (
+    ErrorsPercent,
+    MethodResult,
+    ResidualTest,
+    Verdict,
+)
 from estimation.identification.tables import base_table, parameter_table, with_coverage
 from estimation.identification.traces import ROWS_MAX, Trace, make_trace, residual_tests
 from estimation.identification.uncertainty import Uncertainty, find_uncertainty
-from estimation.identification.verdict import reach_verdict
+from estimation.identification.verdict import opposite_torques, reach_verdict
 
 JOINTS = ("joint1", "joint2", "joint3", "joint4")
 
@@ -298,9 +304,10 @@ def test_a_model_that_can_be_used() -> None:
     verdict = verdict_on(a_row("cls2", 1.01, 1.5), CAD, FLOOR)
     assert verdict.is_usable
     assert verdict.text == (
-        "cls2: 1.50 % of the torque is left where joints move, 2.25 % over all rows, most at b, "
-        "3.0 %, 1.010 times the floor of unconstrained least squares"
+        "cls2 leaves 1.50 % of the torque where joints move and 2.25 % over all rows; most at b, "
+        "3.0 %. Its error is 1.010 times that of unconstrained least squares, the floor"
     )
+    assert verdict.doubts == ()
     assert "nothing was carried" in verdict.scope
     assert "--validate" not in verdict.scope
 
@@ -318,7 +325,52 @@ def test_a_model_that_can_be_used() -> None:
 def test_a_model_that_cannot(row: MethodResult, problem: str) -> None:
     verdict = verdict_on(row, CAD, FLOOR)
     assert not verdict.is_usable
-    assert problem in verdict.text.partition("Not to be relied on: ")[2]
+    assert problem in verdict.text.partition("It is not to be relied on: ")[2]
+
+
+def a_test(joint: str, memory_s: float) -> ResidualTest:
+    return ResidualTest(
+        joint=joint,
+        mean_nm=0.0,
+        rms_nm=0.1,
+        memory_s=memory_s,
+        kurtosis=0.0,
+        velocity_correlation=0.0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "more", "doubt"),
+    [
+        (a_row("cls2", 5.0, 5.0), {}, "validation and identification data are the same"),
+        (a_row("cls2", 2.0, 2.1), {}, "its constraints and the data disagree"),
+        (a_row("cls2", 1.0, 1.5, notes=("at its bound: mass",)), {}, "bounds hold it back"),
+        (
+            a_row("cls2", 1.0, 1.5),
+            {"residuals": (a_test("b", 0.4), a_test("a", 0.03))},
+            "what is left is no noise but lasts, at b (0.4 s)",
+        ),
+        (a_row("cls2", 1.0, 1.5), {"opposite": ("a",)}, "torque of a seems to have the opposite"),
+    ],
+)
+def test_reasons_to_doubt_a_model_are_named(
+    row: MethodResult, more: dict[str, Any], doubt: str
+) -> None:
+    verdict = reach_verdict((FLOOR, row), row.name, joint_names=("a", "b"), **more)
+    assert verdict.is_usable
+    assert any(doubt in text for text in verdict.doubts)
+    assert doubt in verdict.text
+
+
+def test_a_joint_whose_torque_is_turned_round_is_found() -> None:
+    problem = example()
+    names = problem.regressor.parameters.joint_names
+    assert opposite_torques(problem.factors, names) == ()
+    blocks = problem.factors.blocks.copy()
+    blocks[:, 2, :, problem.base.rank] *= -1.0
+    assert opposite_torques(dataclasses.replace(problem.factors, blocks=blocks), names) == (
+        names[2],
+    )
 
 
 def test_without_validation_that_is_said() -> None:

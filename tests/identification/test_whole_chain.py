@@ -19,7 +19,9 @@ IS_LONG = bool(os.environ.get("ARMATURE_ACCEPTANCE"))
 SEEDS = range(8 if IS_LONG else 1)
 COVERED_MIN = 0.9 if IS_LONG else 0.8
 """Of the true base parameters, on average: of a single arm it may be fewer."""
-EVALUATIONS = "2000" if IS_LONG else "300"
+EVALUATIONS = () if IS_LONG else ("--evaluations", "2000")
+"""Two seconds each, and as many as `excite` makes by itself in the long version. Trajectories of
+300 leave 11.8 % of seed 0 with troubles: above the limit."""
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +31,7 @@ def trajectories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     paths = {}
     for purpose, words in (("known", ()), ("unknown", ("--validation",))):
         paths[purpose] = directory / f"{purpose}.h5"
-        options = ("--evaluations", EVALUATIONS, "--out", paths[purpose])
+        options = (*EVALUATIONS, "--out", paths[purpose])
         outcome = armature("excite", "--robot", "laas4", *words, *options)
         assert outcome.exit_code == 0, outcome.err
     return paths
@@ -108,10 +110,13 @@ def test_the_arm_is_identified_and_its_intervals_are_honest(
 def test_an_arm_with_troubles_is_still_identified(
     trajectories: dict[str, Path], tmp_path: Path
 ) -> None:
+    worse_than_cad = []
     for seed in SEEDS:
         facts = identified(trajectories, tmp_path, seed, "troubles")
         cad, _, cls2 = facts["methods"]
         show(seed, facts, cad, cls2)
         assert cls2["consistent"], seed
         assert cls2["validation_percent"] <= 10.0, seed
-        assert cls2["validation_percent"] < cad["validation_percent"], seed
+        if not cls2["validation_percent"] < cad["validation_percent"]:
+            worse_than_cad.append((seed, cls2["validation_percent"], cad["validation_percent"]))
+    assert not worse_than_cad
