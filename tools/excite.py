@@ -122,9 +122,24 @@ def _excite(arguments: argparse.Namespace) -> int:
         from tools.excite_table import show_excitation  # noqa: PLC0415 - Rich takes 40 ms
 
         show_excitation(found, robot=robot, seconds=seconds)
+        for note in _unknown(robot):
+            say(f"armature: {note}")
         say(f"armature: {arguments.out} is written; next:")
         say(_next_command(arguments, robot))
     return OK
+
+
+def _unknown(robot: Robot) -> list[str]:
+    """What the search could not keep to, because nobody said it: moving an arm hurts."""
+    notes = []
+    if robot.workspace.ground_z_m is None:
+        notes.append("no ground is known, so none was kept to: state [workspace] ground_z_m")
+    unknown = [joint.name for joint in robot.joints if joint.link is None]
+    if unknown:
+        notes.append(
+            f"nothing is known of the links of {', '.join(unknown)}: no torque was checked"
+        )
+    return notes
 
 
 def _check(arguments: argparse.Namespace, settings: ExcitationSettings, robot: Robot) -> None:

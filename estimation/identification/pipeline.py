@@ -148,7 +148,7 @@ def identify(request: Request, progress: Callable[[str], None] = lambda _text: N
             joint_names=names,
             residuals=residuals,
             base=base_parameters,
-            opposite=opposite_torques(problem.factors, names),
+            opposite=opposite_torques(problem, uncertainty),
         ),
         seconds=time.perf_counter() - started_s,
         armature_version=request.version,

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
+from estimation.identification.linear import solve
+from estimation.identification.problem import Problem
 from estimation.identification.reduction import Factors, triangular
 from estimation.identification.result import (
     BaseParameter,
@@ -13,6 +16,9 @@ from estimation.identification.result import (
     ResidualTest,
     Verdict,
 )
+from estimation.identification.uncertainty import Uncertainty
+
+FloatArray = NDArray[np.float64]
 
 _GOOD_PERCENT = 10.0
 """Of the torque: what is left by a model that is worth using in a controller."""
@@ -21,6 +27,8 @@ _MEMORY_S = 0.15
 """Residuals that remember longer than this hold something that the model does not."""
 _TOLD_PERCENT = 30.0
 _SAME_PERCENT = 1e-9
+_BEYOND_DOUBT = 5.0
+"""Standard deviations by which friction must be negative to be called that."""
 
 
 def reach_verdict(
@@ -75,28 +83,41 @@ def reach_verdict(
     return Verdict(is_usable=not problems, text=text, scope=scope, doubts=tuple(doubts))
 
 
-def opposite_torques(factors: Factors, joint_names: Sequence[str]) -> tuple[str, ...]:
-    """Joints whose torque, turned round, would be explained far better.
+def opposite_torques(problem: Problem, uncertainty: Uncertainty) -> tuple[str, ...]:
+    """Joints whose torque seems to have been counted the other way round.
 
     Args:
-        factors: Of the data.
-        joint_names: In their order.
+        problem: Data of an arm.
+        uncertainty: Of its base parameters.
 
     Returns:
-        The names, one after the other as long as each halves what is left of the torque.
+        Names of joints whose Coulomb friction would drive them, beyond doubt; and of those whose
+        torque, turned round, would be explained far better.
     """
+    factors, parameters = problem.factors, problem.regressor.parameters
+    beta = solve(factors.total(), factors.rank)
+    drives = [
+        parameters.joint_names[parameters.items[index].joint]
+        for row, index in enumerate(problem.base.independent.tolist())
+        if parameters.items[index].kind == "coulomb"
+        and beta[row] < -_BEYOND_DOUBT * uncertainty.sigma[row]
+    ]
+    return tuple(dict.fromkeys([*drives, *_better_turned(factors, parameters.joint_names)]))
+
+
+def _better_turned(factors: Factors, joint_names: Sequence[str]) -> list[str]:
+    """Joints that are turned one after the other as long as each halves what is left."""
     rank = factors.rank
     sizes = np.linalg.norm(factors.of_joints[..., rank], axis=1)
     # Each joint counts alike, however small its torque.
     blocks = factors.of_joints / np.where(sizes > 0.0, sizes, 1.0)[:, np.newaxis, np.newaxis]
     found: list[str] = []
 
-    def left(joints: np.ndarray) -> float:
+    def left(joints: FloatArray) -> float:
         return abs(float(triangular(joints[..., : rank + 1].reshape(-1, rank + 1))[rank, rank]))
 
     error = left(blocks)
-    size = float(np.linalg.norm(blocks[..., rank]))
-    while len(found) < len(joint_names) and error > 0.01 * _GOOD_PERCENT * size:
+    while len(found) < len(joint_names) and error > 0.01 * _GOOD_PERCENT * len(joint_names) ** 0.5:
         tried = []
         for joint in range(len(joint_names)):
             turned = blocks.copy()
@@ -108,7 +129,7 @@ def opposite_torques(factors: Factors, joint_names: Sequence[str]) -> tuple[str,
         blocks[best, :, rank] *= -1.0
         error = tried[best]
         found.append(joint_names[best])
-    return tuple(found)
+    return found
 
 
 def _problems(methods: Sequence[MethodResult], row: MethodResult) -> list[str]:

@@ -284,6 +284,98 @@ def test_what_is_odd_is_said(tmp_path: Path, laas4: Robot) -> None:
     assert any("a turn: unwrap it" in note for note in notes)
 
 
+def test_holes_are_no_jumps(tmp_path: Path, laas4: Robot) -> None:
+    whole = arrays(rows=2000)
+    kept = np.r_[0:500, 560:1000, 1400:2000]
+    given = {name: array[kept] for name, array in whole.items()}
+    given["dq"][100, 2] = math.nan
+    notes = measured(write_npz(tmp_path / "f.npz", given), laas4).notes
+    assert not any("jump" in note or "as fast as" in note for note in notes)
+    # Nor does one missing number keep units from being checked.
+    given["dq"] = given["dq"] * 180.0 / math.pi
+    with pytest.raises(DatasetError, match="--unit dq_rad_s=deg/s"):
+        measured(write_npz(tmp_path / "g.npz", given), laas4)
+
+
+def test_single_outliers_are_called_so(tmp_path: Path, laas4: Robot) -> None:
+    given = arrays(rows=2000)
+    del given["dq"]
+    given["q"][[700, 900]] = 0.0
+    given["tau"][300, 1] = 50.0
+    notes = measured(write_npz(tmp_path / "f.npz", given), laas4).notes
+    said = [note for note in notes if "outlier" in note]
+    assert said[0] == (
+        "joint joint1: its position has 2 outliers, the first in row 700, 0 rad between 0.985 and "
+        "0.986: single values that stand far off do not count"
+    )
+    assert any("joint2: its torque has an outlier in row 300, 50 N·m" in note for note in said)
+    assert not any("degrees?" in note and "jumps" in note for note in notes)
+
+
+# --- names in messages ----------------------------------------------------------------------------
+
+
+NAMES = [f"{what}_J{n}" for what in ("cmd_pos", "act_pos", "act_trq") for n in range(1, 5)]
+
+
+@pytest.mark.parametrize(
+    ("names", "texts"),
+    [
+        (
+            ["Zeit", *NAMES],
+            [
+                "f.csv has Zeit, cmd_pos_J1…4, act_pos_J1…4, act_trq_J1…4",
+                "--map 'q_rad=act_pos_J*' --map 'tau_nm=act_trq_J*'",
+            ],
+        ),
+        (
+            ["logger_time", *NAMES, "act_pos_Jx"],
+            ["act_pos_Jx", "--map 't_s=logger_time'"],
+        ),
+        (
+            [f"J{n}_{what}" for n in range(1, 5) for what in ("angle", "moment")],
+            ["--map 'q_rad=J*_angle' --map 'tau_nm=J*_moment'"],
+        ),
+        ([f"x{n}" for n in range(1, 5)], ["f.csv has x1…4;", "--map 'q_rad=x*'"]),
+        ([f"a{n}b" for n in range(3)] + ["c"], ["f.csv has a0b…2, c;", "--map 'q_rad=NAME*'"]),
+        ([f"{a}{b}" for a in "abcdefg" for b in "hijklmn"], ["(9 more)"]),
+    ],
+)
+def test_what_is_missing_is_suggested(
+    tmp_path: Path, laas4: Robot, names: list[str], texts: list[str]
+) -> None:
+    values = {name: np.arange(1.0, 31.0) for name in names}
+    with pytest.raises(DatasetError, match="by any usual name") as raised:
+        measured(write_csv(tmp_path / "f.csv", values), laas4)
+    for text in texts:
+        assert text in str(raised.value)
+
+
+def test_a_suggestion_works(tmp_path: Path, laas4: Robot) -> None:
+    given = arrays()
+    path = write_csv(
+        tmp_path / "f.csv",
+        {"time": given["t"], "act_pos_J": given["q"], "act_trq_J": given["tau"]},
+    )
+    with pytest.raises(DatasetError, match="by any usual name") as raised:
+        measured(path, laas4)
+    mapping = dict(word.split("=") for word in str(raised.value).split("'") if word.count("=") == 1)
+    assert mapping == {"q_rad": "act_pos_J*", "tau_nm": "act_trq_J*"}
+    np.testing.assert_array_equal(measured(path, laas4, mapping=mapping).q_rad, given["q"])
+
+
+def test_the_first_column_of_a_file_without_names_may_be_time(tmp_path: Path, laas4: Robot) -> None:
+    given = arrays()
+    path = write_csv(tmp_path / "f.csv", given, header="")
+    with pytest.raises(DatasetError, match=r"--map 'q_rad=f.csv:2-5'"):
+        measured(path, laas4)
+    path = write_csv(tmp_path / "g.csv", {"q": given["q"]}, header="")
+    with pytest.raises(DatasetError, match=r"--map 'q_rad=g.csv:1-4'"):
+        measured(path, laas4)
+    with pytest.raises(DatasetError, match=r"h.npz has x \(400 × 4\); .* --map 'q_rad=x'"):
+        measured(write_npz(tmp_path / "h.npz", {"x": given["q"]}), laas4)
+
+
 # --- sides and currents ---------------------------------------------------------------------------
 
 COUPLED = """
@@ -352,6 +444,60 @@ def test_missing_rows_become_missing_numbers(data: st.DataObject) -> None:
     assert sampling.rate_hz == pytest.approx(rate_hz, rel=1e-3)
 
 
+@pytest.mark.parametrize("jitter", [0.0, 0.1, 0.25])
+@pytest.mark.parametrize("missing", [0.0, 0.02, 0.2])
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_are_put_in_their_places_where_stamps_jitter(
+    jitter: float, missing: float, seed: int
+) -> None:
+    random = np.random.default_rng(seed)
+    seq = np.flatnonzero(random.random(5000) >= missing)
+    seq[3000:] += 1234  # a long hole: its length needs a period that few rows do not tell
+    t_s = 7.0 + (seq + random.uniform(-jitter, jitter, len(seq))) / 250.0
+    sampling = find_rate(t_s)
+    np.testing.assert_array_equal(sampling.seq, seq - seq[0])
+    assert sampling.rate_hz == pytest.approx(250.0, rel=1e-5)
+    assert sampling.jitter == pytest.approx(jitter, abs=0.02)
+
+
+def test_times_that_were_printed_with_too_few_digits() -> None:
+    sampling = find_rate(np.round(np.arange(4000) / 400.0, 3))
+    np.testing.assert_array_equal(sampling.seq, np.arange(4000))
+    assert sampling.rate_hz == pytest.approx(400.0, rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["uniform", "exponential", "walk", "two rates", "far"])
+def test_irregular_sampling_is_refused(kind: str) -> None:
+    random = np.random.default_rng(0)
+    times = {
+        "uniform": np.cumsum(random.uniform(0.5, 1.5, 2000)),
+        "exponential": np.cumsum(random.exponential(1.0, 2000)),
+        "walk": np.cumsum(random.uniform(0.9, 1.1, 2000)),
+        "two rates": np.concatenate([np.arange(500.0), 500.0 + 1.3 * np.arange(500.0)]),
+        "far": np.arange(2000) + random.uniform(-0.45, 0.45, 2000),
+    }
+    with pytest.raises(DatasetError, match="not at one rate.*--resample"):
+        find_rate(1e-3 * times[kind])
+
+
+def test_jitter_is_said_and_rows_without_a_time_are_left_out(tmp_path: Path, laas4: Robot) -> None:
+    given = arrays()
+    given["t"] += np.random.default_rng(0).uniform(-0.4e-3, 0.4e-3, ROWS)
+    given["t"][[0, 50, 51]] = math.nan
+    found = measured(write_npz(tmp_path / "f.npz", given), laas4)
+    np.testing.assert_array_equal(found.sampling.seq, np.delete(np.arange(ROWS), [0, 50, 51]) - 1)
+    np.testing.assert_array_equal(found.q_rad, np.delete(given["q"], [0, 50, 51], axis=0))
+    assert any(note == "3 rows have no time: left out" for note in found.notes)
+    assert any("jitter by up to 0.2 periods (0.4 ms)" in note for note in found.notes)
+    found = measured(write_npz(tmp_path / "g.npz", given), laas4, is_resampled=True)
+    assert any(note == "3 rows have no time: left out" for note in found.notes)
+    assert not any("jitter" in note for note in measured_evenly(tmp_path, laas4).notes)
+
+
+def measured_evenly(folder: Path, robot: Robot) -> Measurements:
+    return measured(write_npz(folder / "even.npz", arrays()), robot)
+
+
 def test_uneven_times_are_refused_or_interpolated(tmp_path: Path, bench1: Robot) -> None:
     random = np.random.default_rng(0)
     t = np.cumsum(random.uniform(0.9e-3, 1.1e-3, 1000))
@@ -388,7 +534,7 @@ def spoiled(**changes: Any) -> Arrays:
     ("given", "options", "text"),
     [
         (spoiled(t=np.zeros(ROWS)), {}, "time does not rise: row 1"),
-        (spoiled(t=np.full(ROWS, np.nan)), {}, "time of row 0 is nan"),
+        (spoiled(t=np.full(ROWS, np.nan)), {}, "0 of 400 rows have a time that is a number"),
         (spoiled(t=np.arange(ROWS) * 20.0), {}, "--unit t_s=ms"),
         (spoiled(q=np.zeros((ROWS, 3))), {}, "3 columns, expected 4"),
         (spoiled(q=np.zeros((ROWS - 1, 4))), {}, "different numbers of rows"),

@@ -362,15 +362,18 @@ def test_reasons_to_doubt_a_model_are_named(
     assert doubt in verdict.text
 
 
-def test_a_joint_whose_torque_is_turned_round_is_found() -> None:
-    problem = example()
+@pytest.mark.parametrize("joint", range(4))
+def test_a_joint_whose_torque_is_turned_round_is_found(joint: int) -> None:
+    problem = example(noise_nm=0.01)
     names = problem.regressor.parameters.joint_names
-    assert opposite_torques(problem.factors, names) == ()
+    assert opposite_torques(problem, find_uncertainty(problem.factors)) == ()
     blocks = problem.factors.blocks.copy()
-    blocks[:, 2, :, problem.base.rank] *= -1.0
-    assert opposite_torques(dataclasses.replace(problem.factors, blocks=blocks), names) == (
-        names[2],
+    blocks[:, joint, :, problem.base.rank] *= -1.0
+    turned = dataclasses.replace(
+        problem, factors=dataclasses.replace(problem.factors, blocks=blocks)
     )
+    found = opposite_torques(turned, find_uncertainty(turned.factors))
+    assert found == (names[joint],)
 
 
 def test_without_validation_that_is_said() -> None:

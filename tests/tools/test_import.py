@@ -96,7 +96,12 @@ def test_a_recording_like_any_other(armature: Armature, log: Path, tmp_path: Pat
     assert len(rows) > 50
     info = armature("record", "info", str(out), "--json")
     assert info.json["samples"] == ROWS
-    assert armature("record", "info", str(out)).exit_code == 0
+    printed = armature("record", "info", str(out))
+    assert printed.exit_code == 0
+    assert "laas4, imported" in printed.out
+    # No loop ran, there were no boards, and JSON is for programs.
+    for word in ("boards", "loop timing", "import_facts", 'sha256":'):
+        assert word not in printed.out
 
 
 def test_for_people(armature: Armature, log: Path, tmp_path: Path) -> None:
@@ -105,6 +110,20 @@ def test_for_people(armature: Armature, log: Path, tmp_path: Path) -> None:
     printed = " ".join(result.out.split())  # lines break where the path is long
     for word in ("q_rad", "log.npz:q", "3000 samples at 1000 Hz"):
         assert word in printed
+
+
+def test_jitter_of_time_stamps_is_printed(armature: Armature, tmp_path: Path) -> None:
+    t = np.arange(ROWS) / 1000.0
+    stamps = t + np.where(np.arange(ROWS) % 2, 1.0, -1.0) * 0.2e-3
+    values = np.sin(t)[:, None] * np.ones(4)
+    np.savez(tmp_path / "f.npz", t=stamps, q=values, tau=values)
+    out = tmp_path / "r.h5"
+    result = armature("import", str(tmp_path / "f.npz"), "--robot", "laas4", "--out", str(out))
+    assert result.exit_code == 0
+    assert "time stamps off by up to 0.2 ms" in " ".join(result.out.split())
+    assert "the time stamps jitter by up to 0.2 periods (0.2 ms)" in result.err
+    with open_recording(out) as recording:
+        assert np.unique(np.diff(recording["t_ns"][:])).tolist() == [1_000_000]
 
 
 def test_holes_become_gaps_and_invalid_rows(armature: Armature, tmp_path: Path) -> None:
@@ -129,7 +148,7 @@ def test_holes_become_gaps_and_invalid_rows(armature: Armature, tmp_path: Path) 
 
 
 def test_rows_units_references_and_resampling(armature: Armature, tmp_path: Path) -> None:
-    t_ms = np.arange(1000) * 2.0 + np.random.default_rng(1).uniform(-0.2, 0.2, 1000)
+    t_ms = np.arange(1000) * 2.0 + np.random.default_rng(1).uniform(-0.9, 0.9, 1000)
     np.savetxt(
         tmp_path / "f.txt",
         np.column_stack([t_ms, np.degrees(t_ms * 1e-3), t_ms, 1e3 * t_ms]),

@@ -71,6 +71,33 @@ def test_show_what_is_not_known(armature: Armature, tmp_path: Path) -> None:
     assert "motors are coupled" in result.out
 
 
+def test_show_joints_with_long_names(
+    armature: Armature, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "70")
+    names = [f"panda_joint_of_the_arm_{number}" for number in range(1, 8)]
+    path = tmp_path / "panda.toml"
+    path.write_text(
+        'schema = 1\nname = "panda"\ndescription = ""\ngravity_m_s2 = [0, 9.81, 0]\n'
+        + "".join(
+            f'[[joints]]\nname = "{name}"\ndh = {{ a_m = 0.1, d_m = 0, alpha_rad = 0 }}\n'
+            "[joints.limits]\nposition_min_rad = -2.897\nposition_max_rad = 2.897\n"
+            "velocity_max_rad_s = 2.175\ntorque_max_nm = 87\n"
+            for name in names
+        )
+    )
+    result = armature("robot", "show", str(path))
+    assert result.exit_code == 0
+    for name in names:
+        assert name in result.out
+    for word in ("kind", "moved by", "gear", "mass\n"):
+        assert word not in result.out
+    assert "gravity: 0, 9.81, 0 m/s²" in result.out
+    assert "gravity" not in armature("robot", "show", "laas4").out
+    monkeypatch.setenv("COLUMNS", "50")  # broken into lines, but not cut
+    assert "…" not in armature("robot", "show", str(path)).out
+
+
 def test_files_are_not_overwritten(armature: Armature, analysed: Path) -> None:
     before = analysed.read_bytes()
     urdf = analysed.with_name("laas4.urdf")
