@@ -11,6 +11,7 @@ import csv
 import hashlib
 import zipfile
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -157,21 +158,33 @@ def _read_hdf5(path: Path) -> dict[str, FloatArray]:
 
 def _hdf5_arrays(path: Path) -> Iterator[tuple[str, FloatArray]]:
     with h5py.File(path, "r") as file:
-        waiting: list[tuple[str, h5py.Group, int]] = [("", file, 0)]
-        total = 0
+        waiting = deque([("", file, 0)])
+        seen = {_address(file)}
+        total = count = 0
         while waiting:
-            prefix, group, depth = waiting.pop(0)
+            prefix, group, depth = waiting.popleft()
+            count += len(group)
+            if count > _FIELDS_MAX:
+                raise DatasetError(f"{path}: more than {_FIELDS_MAX} arrays")
             if (name := stored_elsewhere(group)) is not None:
                 raise DatasetError(f"{path}: {name} is stored elsewhere: copy it into this file")
             for name in group:
                 item = group[name]
                 if isinstance(item, h5py.Group):
-                    if depth < _DEPTH_MAX and not name.startswith("#"):
+                    # A group may hold itself, by links in a circle.
+                    is_new = _address(item) not in seen
+                    seen.add(_address(item))
+                    if is_new and depth < _DEPTH_MAX and not name.startswith("#"):
                         waiting.append((f"{prefix}{name}.", item, depth + 1))
                 elif isinstance(item, h5py.Dataset) and item.dtype.kind in "fiu" and item.shape:
                     total += 8 * _product(item.shape)
                     _check_bytes(path, "it", total)
                     yield from _field(path, f"{prefix}{name}", item[()])
+
+
+def _address(item: h5py.Group) -> int:
+    """Where an object is in its file: the same by whatever name."""
+    return int(h5py.h5o.get_info(item.id).addr)
 
 
 def _fields(path: Path, arrays: Any) -> dict[str, FloatArray]:
@@ -193,7 +206,9 @@ def _field(path: Path, name: str, values: Any) -> Iterator[tuple[str, FloatArray
         raise DatasetError(
             f"{path}: {name} has shape {array.shape}, limits {ROWS_MAX} × {COLUMNS_MAX}"
         )
-    yield name, array.astype(np.float64, copy=False)
+    with np.errstate(over="ignore"):  # of long doubles; infinite is no number of ours
+        numbers = array.astype(np.float64, copy=False)
+    yield name, numbers
 
 
 def _upright(values: FloatArray) -> FloatArray:

@@ -129,6 +129,13 @@ def take(
         found[key] = [
             column for word in text.split(",") for column in _select(files, key, word.strip())
         ]
+    _check_apart(found, set(mapping))
+    for key in units:
+        if key not in found:
+            raise DatasetError(
+                f"--unit {key}={units[key]}: there is no {key} by any usual name; --map {key}=… "
+                "says where it is"
+            )
     result = {}
     for key in QUANTITIES:
         if key in found:
@@ -140,6 +147,23 @@ def _check_keys(option: str, given: Mapping[str, str]) -> None:
     for key in given:
         if key not in QUANTITIES:
             raise DatasetError(f"{option} {key}=…: expected one of {', '.join(QUANTITIES)}")
+
+
+def _check_apart(found: Mapping[str, list[_Column]], mapped: set[str]) -> None:
+    """No column may be two things; what was found by name never is."""
+    seen: dict[str, str] = {}
+    for key, columns in found.items():
+        for column in columns:
+            # A column out of an array is called after it: NAME:3.
+            count = column.values.shape[1]
+            labels = [column.label, *(f"{column.label}:{n + 1}" for n in range(count))]
+            for label in labels[:1] if count == 1 else labels[1:]:
+                if label in seen and (key in mapped or seen[label] in mapped):
+                    twice = "twice" if seen[label] == key else f"and as {seen[label]}"
+                    raise DatasetError(
+                        f"column {label} is taken as {key} {twice}: --map each column once"
+                    )
+                seen[label] = key
 
 
 def _select(files: Sequence[ArrayFile], key: str, text: str) -> list[_Column]:
@@ -279,4 +303,6 @@ def _combined(key: str, columns: list[_Column], joints: int, unit: str | None) -
             raise DatasetError(
                 f"--unit {key}={name}: expected one of {known}, or a number to multiply by"
             )
-    return Taken(values * factor, labels, name, unit is not None or bool(stated))
+    with np.errstate(over="ignore"):  # infinite is no number of ours
+        values = values * factor
+    return Taken(values, labels, name, unit is not None or bool(stated))

@@ -99,9 +99,18 @@ def measure(files: Sequence[ArrayFile], robot: Robot, options: ImportOptions) ->
     count = len(values["q_rad"])
     if count < ROWS_MIN:
         raise DatasetError(f"{count} rows, at least {ROWS_MIN} are due; --rows chooses them")
-    sampling, values, notes = _sampled(values, options)
+    try:
+        sampling, values, notes = _sampled(values, options)
+    except DatasetError as error:
+        where = f"{taken['t_s'].source}: " if "t_s" in taken else ""
+        raise DatasetError(f"{where}{error}") from error
     to_motor = motor_matrix(robot)
     if options.side == "motor":
+        if not any(joint.has_drive or joint.transmission for joint in robot.joints):
+            notes.append(
+                f"--side motor, but robot {robot.name} has neither drives nor transmissions: its "
+                "gears are taken for 1:1"
+            )
         _to_joint_side(values, robot, to_motor)
     if "tau_nm" not in values:
         values["tau_nm"] = _torque(values["iq_a"], robot, to_motor)
@@ -113,7 +122,9 @@ def measure(files: Sequence[ArrayFile], robot: Robot, options: ImportOptions) ->
     notes += check_ranges(robot, q_rad, tau_nm, sampling.times_s)
     bad = int(np.count_nonzero(~valid.all(axis=1)))
     if bad == len(valid):
-        raise DatasetError("no row has a position and a torque of every joint")
+        raise DatasetError(
+            f"no row has a position and a torque of every joint: {_lacking(taken, options)}"
+        )
     if bad:
         notes.append(f"{bad} of {len(valid)} rows have values that are no numbers: not valid")
     return Measurements(
@@ -171,9 +182,29 @@ def _numbers(key: str, values: FloatArray) -> FloatArray:
     """NaN for whatever is no sensible number; times, which may count from 1970, from 0 on."""
     if key == "t_s":
         known = values[np.isfinite(values)]
-        return values - known[0] if known.size else values
+        with np.errstate(over="ignore"):
+            return values - known[0] if known.size else values
     with np.errstate(invalid="ignore"):
         return np.where(np.abs(values) <= VALUE_MAX, values, np.nan)
+
+
+def _lacking(taken: Mapping[str, Taken], options: ImportOptions) -> str:
+    """Why rows cannot be used, by quantity."""
+    reasons = []
+    for key in ("q_rad", "dq_rad_s", "tau_nm", "iq_a"):
+        if key not in taken:
+            continue
+        values = np.abs(taken[key].values[slice(*options.rows)])
+        largest = float(values.max(initial=0.0, where=np.isfinite(values)))
+        is_number = np.isfinite(values)
+        if largest > VALUE_MAX:
+            reasons.append(f"{key} ({taken[key].source}) reaches {largest:.3g}, limit {VALUE_MAX}")
+        elif not is_number.all():
+            missing = np.count_nonzero(~is_number)
+            reasons.append(
+                f"{key} ({taken[key].source}): {missing} of {values.size} values are no numbers"
+            )
+    return "; ".join(reasons)
 
 
 def _sampled(
@@ -193,7 +224,7 @@ def _sampled(
                 f"{np.count_nonzero(known)} of {len(known)} rows have a time that is a number, at "
                 f"least {ROWS_MIN} are due; leave the times out and state --rate"
             )
-        notes.append(f"{np.count_nonzero(~known)} rows have no time: left out")
+        notes.append(f"rows without a time: {np.count_nonzero(~known)}, left out")
         t_s, values = t_s[known], {key: array[known] for key, array in values.items()}
     if not options.is_resampled:
         sampling = find_rate(t_s[:, 0], options.rate_hz)

@@ -34,7 +34,9 @@ def describe(files: Sequence[ArrayFile]) -> str:
             continue
         names = []
         for members in _alike(file).values():
-            more = f"…{_NUMBER.findall(members[-1])[-1]}" if len(members) > 1 else ""
+            # The last word is enough if it has the number: act_pos_J1…J6, but q1_rad…q6_rad.
+            last = re.split(r"[_.\s]", members[-1])[-1]
+            more = f"…{last if _NUMBER.search(last) else members[-1]}" if len(members) > 1 else ""
             shape = " × ".join(map(str, file.fields[members[0]].shape))
             names.append(members[0] + more + ("" if file.is_table else f" ({shape})"))
         more = f", … ({len(names) - _SHOWN} more)" if len(names) > _SHOWN else ""

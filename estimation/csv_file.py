@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import itertools
 import math
+import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,6 +48,8 @@ _UNITS = frozenset(
 )
 _DELIMITERS = (";", "\t", ",")
 _SHOWN = 40
+LINE_MAX = 1_000_000
+"""Characters of a line."""
 
 
 def read_csv(path: Path, delimiter: str | None = None) -> tuple[FloatArray, tuple[str, ...]]:
@@ -65,45 +68,71 @@ def read_csv(path: Path, delimiter: str | None = None) -> tuple[FloatArray, tupl
         OSError: It cannot be read.
     """
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        remark, begin, first = _first_line(file)
+        remark, begin, first = _first_line(path, file)
         if not first:
             raise DatasetError(f"{path}: has no values")
         delimiter = _delimiter(first) if delimiter is None else delimiter
+        _check_columns(path, first, delimiter)
         cells = _cells(first, delimiter)
-        if len(cells) > COLUMNS_MAX:
-            raise DatasetError(f"{path}: {len(cells)} columns, limit {COLUMNS_MAX}")
         is_header = any(_number(cell, delimiter) is None for cell in cells)
         names: tuple[str, ...] = ()
         if is_header:
             names = tuple(cells)
-            _, begin, units = _first_line(file)
+            _, passed, units = _first_line(path, file)
+            begin += 1 + passed
             if len(words := _cells(units, delimiter)) == len(cells) and _are_units(words):
                 names = tuple(f"{n} [{u}]" if u else n for n, u in zip(names, words, strict=True))
-                begin = file.tell()
+                begin += 1
         elif len(words := _cells(remark, delimiter)) == len(cells) and _are_names(words, delimiter):
             names = tuple(words)
-        file.seek(begin)
-        values = _fast(file, delimiter, len(cells))
+        _go_to(file, begin)
+        values = _fast(path, file, delimiter, len(cells))
         if values is None:
-            file.seek(begin)
+            _go_to(file, begin)
             values = _careful(path, file, delimiter, len(cells))
     if not len(values):
         raise DatasetError(f"{path}: has names of columns, but no values")
     return values, names
 
 
-def _first_line(file: TextIO) -> tuple[str, int, str]:
-    """The last comment before the first line, where that begins, and the line."""
-    remark = ""
+def _check_columns(path: Path, line: str, delimiter: str) -> None:
+    """Before a line is split, as that takes a hundred times its memory."""
+    if delimiter.isspace() and delimiter != "\t":
+        columns = sum(1 for _ in re.finditer(r"\S+", line))
+    else:
+        columns = line.count(delimiter) + 1
+        if columns > COLUMNS_MAX and '"' in line:  # some may be part of a name
+            columns = len(_cells(line, delimiter))
+    if columns > COLUMNS_MAX:
+        raise DatasetError(f"{path}: {columns} columns, limit {COLUMNS_MAX}")
+
+
+def _read_line(path: Path, file: TextIO) -> str:
+    line = file.readline(LINE_MAX + 1)
+    if len(line) > LINE_MAX:
+        raise DatasetError(f"{path}: a line of more than {LINE_MAX} characters")
+    return line
+
+
+def _go_to(file: TextIO, lines: int) -> None:
+    """Behind so many lines; to ask the file where it is would take long for each."""
+    file.seek(0)
+    for _ in range(lines):
+        file.readline()
+
+
+def _first_line(path: Path, file: TextIO) -> tuple[str, int, str]:
+    """The last comment before the next line that is none, how many lines precede it, and it."""
+    remark, passed = "", 0
     while True:
-        begin = file.tell()
-        line = file.readline()
+        line = _read_line(path, file)
         if not line:
-            return remark, begin, ""
+            return remark, passed, ""
         if line.startswith(_COMMENTS):
             remark = line.lstrip("#% ")
         elif line.strip():
-            return remark, begin, line
+            return remark, passed, line
+        passed += 1
 
 
 def _delimiter(line: str) -> str:
@@ -136,13 +165,13 @@ def _are_units(words: list[str]) -> bool:
     return any(word.strip("[]() ").lower() in _UNITS for word in words)
 
 
-def _fast(file: TextIO, delimiter: str, columns: int) -> FloatArray | None:
+def _fast(path: Path, file: TextIO, delimiter: str, columns: int) -> FloatArray | None:
     """All at once; None where something is not as plain as that."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # that there are no values
             values = np.loadtxt(
-                file,
+                iter(lambda: _read_line(path, file), ""),
                 delimiter=None if delimiter == " " else delimiter,
                 comments=list(_COMMENTS),
                 ndmin=2,
@@ -164,7 +193,7 @@ def _careful(path: Path, file: TextIO, delimiter: str, columns: int) -> FloatArr
 def _lines(path: Path, file: TextIO, delimiter: str, columns: int) -> Iterator[list[float]]:
     count = 0
     texts: list[bool] | None = None
-    for line in iter(file.readline, ""):
+    for line in iter(lambda: _read_line(path, file), ""):
         if not line.strip() or line.startswith(_COMMENTS):
             continue
         count += 1

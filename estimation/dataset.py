@@ -168,9 +168,9 @@ def read_stretches(
             "the second at least 0"
         )
     with _opened(source) as recording:
+        rows = UsableRows(recording, all_modes=all_modes, rows_min=rows_min)
         reader = _Reader(recording, holds_reference)
         overlap = round(OVERLAP_S / reader.period_s) if overlap_rows is None else overlap_rows
-        rows = UsableRows(recording, all_modes=all_modes, rows_min=rows_min)
         for begin, end in rows.runs:
             # Pieces of about the same length: a short rest would be nothing but overlap.
             pieces = -(-(end - begin) // rows_max)
@@ -221,6 +221,12 @@ class _Reader:
         margin = math.ceil(HOLE_MAX_S / self.period_s) + 1
         wide = slice(max(run[0], first - margin), min(run[1], last + margin))
         rows, sent_s, taken_s = self._usable(wide, has_velocity=has_velocity)
+        if not len(taken_s):
+            raise DatasetError(
+                f"{self._recording.path}: of rows {wide.start} to {wide.stop - 1}, it is sure of "
+                f"{len(taken_s)} when their values were taken, expected most: do their numbers "
+                "(seq) follow each other? The file is damaged"
+            )
         taken_s, sent_s = taken_s - start_s, sent_s - start_s
         grid = make_grid(taken_s, lead, tail, self.period_s)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import stat
@@ -19,6 +20,41 @@ def replace_file(path: Path, data: bytes) -> None:
     Raises:
         OSError: It cannot be written; what was there is as it was.
     """
+    temporary = _write_beside(path, data)
+    try:
+        os.replace(temporary, path)
+    except BaseException:
+        _remove(temporary)
+        raise
+
+
+def create_file(path: Path, data: bytes) -> None:
+    """Writes a new file under a temporary name beside it, then names it: all of it or nothing.
+
+    Args:
+        path: The file.
+        data: What shall be in it.
+
+    Raises:
+        FileExistsError: There is one already, and it is as it was.
+        OSError: It cannot be written.
+    """
+    if os.path.lexists(path):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+    temporary = _write_beside(path, data)
+    try:
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            raise
+        except OSError:  # no hard links on this file system
+            os.replace(temporary, path)
+    finally:
+        _remove(temporary)
+
+
+def _write_beside(path: Path, data: bytes) -> Path:
+    """Writes a temporary file with the permissions of the one that it will be; returns it."""
     temporary = path.with_name(f".{secrets.token_hex(6)}.part")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
@@ -28,8 +64,12 @@ def replace_file(path: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(descriptor)
-        os.replace(temporary, path)
     except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
+        _remove(temporary)
         raise
+    return temporary
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink()

@@ -8,6 +8,7 @@ else is refused, or interpolated linearly on request.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +29,11 @@ _HOLE = 2.5
 _GROUP = 16
 """Rows that are numbered together: the period need not be known better for it than to 1 %."""
 _GROUPS_MAX = 256
+_REFUSED = 10.0
 _LONG = 20.0
 """A step of so many periods ends a group."""
-_TRIED = np.linspace(0.7, 1.35, 131)
-"""Periods, by the median step: that may be off where rows are missing and times jitter."""
+_TRIED = (np.linspace(0.94, 1.06, 25), np.linspace(0.55, 1.06, 103))
+"""Periods, by the mean step of a group: none of its rows is missing, or up to two in five."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +85,15 @@ def find_rate(t_s: FloatArray, rate_hz: float | None = None) -> Sampling:
             "seconds? --unit t_s=ms or us says otherwise"
         )
     since_s = t_s - t_s[0]
-    seq, period_s, off = _numbered(since_s, usual_s)
+    # Rows that are missing and stamps that jitter explain the same times: as little as will do.
+    best = min((_numbered(since_s, tried) for tried in _TRIED), key=_cost)
+    seq, period_s, off = best
     jitter, row = float(np.abs(off).max()), int(np.abs(off).argmax())
-    if not jitter <= JITTER_MAX or not (np.diff(seq) > 0).all():
+    if not _cost(best) < _REFUSED:
         raise DatasetError(
             f"the samples are not at one rate: row {row} is {jitter:.3g} periods of "
-            f"{1e3 * period_s:.6g} ms from its place, limit {JITTER_MAX}; --resample interpolates "
-            "them linearly"
+            f"{1e3 * period_s:.6g} ms from its place, limit {JITTER_MAX}, or in that of another; "
+            "--resample interpolates them linearly"
         )
     found_hz = float(1.0 / period_s)
     if rate_hz is not None and abs(found_hz / rate_hz - 1.0) > 0.01:
@@ -139,26 +143,42 @@ def resample(
     return Sampling(float(rate_hz), seq, 0.0), found
 
 
-def _numbered(t_s: FloatArray, usual_s: float) -> tuple[Numbers, float, FloatArray]:
-    """Numbers of samples on the straight line that fits them best; its slope; periods beside it."""
-    best: tuple[Numbers, float, FloatArray] | None = None
-    turns = _bridged(t_s, np.rint(_followed(t_s, usual_s)))
+class _Numbered(NamedTuple):
+    """Rows by number, the period of the straight line that fits, and how far off it they are."""
+
+    seq: Numbers
+    period_s: float
+    off: FloatArray
+
+
+def _cost(numbered: _Numbered) -> float:
+    """How much must be believed of rows: jitter, and the share that is missing but in long holes.
+
+    From `_REFUSED` on it is too much.
+    """
+    steps = np.diff(numbered.seq)
+    jitter = float(np.abs(numbered.off).max())
+    if not jitter <= JITTER_MAX or not (steps > 0).all():
+        return _REFUSED + jitter
+    near = steps[steps <= _LONG]
+    return jitter + (1.0 - len(near) / float(near.sum()) if len(near) else 0.0)
+
+
+def _numbered(t_s: FloatArray, tried: FloatArray) -> _Numbered:
+    """Numbers of samples on the straight line that fits them best."""
+    turns = _bridged(t_s, np.rint(_followed(t_s, tried)))
+    found = []
     for _ in range(3):
         places = np.rint(turns)
         period_s, start_s = np.polynomial.polynomial.polyfit(places, t_s, 1)[::-1]
-        if not period_s > 0.0:
-            break
         # Many rows tell the period better than few: what was miscounted then shows.
         turns = (t_s - start_s) / period_s
-        off = turns - places
-        if best is None or np.abs(off).max() < np.abs(best[2]).max():
-            best = (places - places[0]).astype(np.int64), float(period_s), off
-    if best is None:
-        raise DatasetError("the samples are not at one rate; --resample interpolates them linearly")
-    return best
+        seq = (places - places[0]).astype(np.int64)
+        found.append(_Numbered(seq, float(period_s), turns - places))
+    return min(found, key=_cost)
 
 
-def _followed(t_s: FloatArray, usual_s: float) -> FloatArray:
+def _followed(t_s: FloatArray, tried: FloatArray) -> FloatArray:
     """Times in periods, by rows that are near each other: whole numbers but for jitter.
 
     The period is that of which few rows in a row, taken together, are the nearest to whole numbers.
@@ -168,11 +188,14 @@ def _followed(t_s: FloatArray, usual_s: float) -> FloatArray:
     starts = np.unique(np.linspace(0, len(t_s) - length, _GROUPS_MAX).astype(np.intp))
     some_s = t_s[starts[:, np.newaxis] + np.arange(length)]
     some_s = some_s - some_s[:, :1]
+    steps_s = np.diff(some_s, axis=1)
+    is_near = steps_s <= _LONG * np.median(steps_s)
+    means_s = (steps_s * is_near).sum(axis=1) / np.maximum(is_near.sum(axis=1), 1)
+    mean_s = float(np.median(means_s[is_near.any(axis=1)]))
     scores = [
-        np.abs(np.exp(2j * np.pi * some_s / (tried * usual_s)).sum(axis=1)).sum()
-        for tried in _TRIED
+        np.abs(np.exp(2j * np.pi * some_s / (each * mean_s)).sum(axis=1)).sum() for each in tried
     ]
-    period_s = usual_s * float(_TRIED[int(np.argmax(scores))])
+    period_s = mean_s * float(tried[int(np.argmax(scores))])
     turns = t_s / period_s
     begins = np.diff(turns, prepend=-np.inf) > _LONG
     begins[::_GROUP] = True

@@ -30,6 +30,11 @@ OLDER_REPLIES = 2
 """Rows after a change of command whose replies do not know of it yet."""
 HOLE_MAX_S = 0.02
 """Filters go on across holes of at most this: a third of a period of the lowest cut-off, 15 Hz."""
+PERIOD_MIN_NS, PERIOD_MAX_NS = 1000, 10_000_000_000
+"""No recording of ours or of an import (`estimation.sampling`) is faster or slower."""
+PERIOD_WRONG = 10.0
+"""By so much the times between samples may differ from the period."""
+_FEW_ROWS = 10_000
 _PLAY = next(code for code, name in MODES.items() if name == "play")
 _OFF = next(code for code, name in MODES.items() if name == "off")
 _ACTIVE = next(code for code, name in STATES.items() if name == "active")
@@ -113,10 +118,7 @@ class UsableRows:
     def __init__(self, recording: Recording, *, all_modes: bool, rows_min: int) -> None:
         self._recording = recording
         self._period_ns = recording.period_ns
-        if not self._period_ns > 0:
-            raise DatasetError(
-                f"{recording.path}: a period of {self._period_ns} ns: the file is damaged"
-            )
+        self._check_period()
         self._chosen = self._choose(all_modes)
         self.has_velocity = _has_any(recording, "joint_velocity_rad_s")
         self._left_out: dict[str, int] = {}
@@ -145,6 +147,22 @@ class UsableRows:
             ),
             period_s=self._period_ns * 1e-9,
         )
+
+    def _check_period(self) -> None:
+        path, period_ns = self._recording.path, self._period_ns
+        if not PERIOD_MIN_NS <= period_ns <= PERIOD_MAX_NS:
+            raise DatasetError(
+                f"{path}: a period of {period_ns} ns, limits {PERIOD_MIN_NS} and {PERIOD_MAX_NS}: "
+                "the file is damaged"
+            )
+        steps_ns = np.diff(self._recording["t_ns"][:_FEW_ROWS])
+        usual_ns = float(np.median(steps_ns)) if len(steps_ns) else period_ns
+        # Beyond that, what is filled in between the samples would not fit into memory.
+        if usual_ns > 0 and not 1 / PERIOD_WRONG <= usual_ns / period_ns <= PERIOD_WRONG:
+            raise DatasetError(
+                f"{path}: its samples are {usual_ns:.6g} ns apart, its period is {period_ns} ns: "
+                "the file is damaged"
+            )
 
     def _choose(self, all_modes: bool) -> str:
         recording = self._recording

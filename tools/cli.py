@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 OK, FAILED, USAGE, BOARD_FAULT, INTERRUPTED = 0, 1, 2, 3, 130
+SEED_MAX = (1 << 63) - 1
+"""What the files that state a seed can hold."""
 
 Handler = Callable[[argparse.Namespace], int]
 Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001

@@ -70,7 +70,10 @@ def add_to(verbs: Verbs, summary: str) -> None:
             option, type=kind, default=default, metavar=metavar, help=f"{text} (default {default})"
         )
     parser.add_argument(
-        "--evaluations", type=int, metavar="N", help="trajectories tried (default 2000 per joint)"
+        "--evaluations",
+        type=int,
+        metavar="N",
+        help="trajectories tried (default 2000 per joint, fewer in all beyond 7)",
     )
     parser.add_argument(
         "--terms",
@@ -122,14 +125,14 @@ def _excite(arguments: argparse.Namespace) -> int:
         from tools.excite_table import show_excitation  # noqa: PLC0415 - Rich takes 40 ms
 
         show_excitation(found, robot=robot, seconds=seconds)
-        for note in _unknown(robot):
+        for note in _unknown(robot, found):
             say(f"armature: {note}")
         say(f"armature: {arguments.out} is written; next:")
         say(_next_command(arguments, robot))
     return OK
 
 
-def _unknown(robot: Robot) -> list[str]:
+def _unknown(robot: Robot, found: Excitation) -> list[str]:
     """What the search could not keep to, because nobody said it: moving an arm hurts."""
     notes = []
     if robot.workspace.ground_z_m is None:
@@ -138,6 +141,12 @@ def _unknown(robot: Robot) -> list[str]:
     if unknown:
         notes.append(
             f"nothing is known of the links of {', '.join(unknown)}: no torque was checked"
+        )
+    if found.unchecked:
+        pairs = ", ".join(" and ".join(pair) for pair in found.unchecked)
+        notes.append(
+            "links that overlap in every posture were not kept apart: those of "
+            f"{pairs}; if they could touch, state a smaller capsule_radius_m"
         )
     return notes
 
@@ -218,6 +227,7 @@ def _facts(path: Path, found: Excitation, seconds: float) -> dict[str, object]:
         "rank": found.rank,
         "parameters": found.parameters,
         "limits": limits,
+        "unchecked": found.unchecked,
         "coverage": found.coverage,
         "seconds": seconds,
         "evaluations": found.evaluations,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from daq.recording import open_recording
 from daq.robot import Robot
 from daq.robot.load import robot_text
 from tools.cli import (
+    FAILED,
     OK,
     Verbs,
     add_json_option,
@@ -23,7 +25,7 @@ from tools.progress import progress_steps
 from tools.version import __version__
 
 if TYPE_CHECKING:
-    from estimation.identification.pipeline import Request
+    from estimation.identification.pipeline import Outcome, Request
 
 _NAMES = (
     "cad, uls, wls, irls, tls, iv, cls1, cls2, cls3, cls2-prior, slsqp, sa, or all;"
@@ -139,24 +141,36 @@ def _identify(arguments: argparse.Namespace) -> int:
 
     with progress_steps("identifying") as step:
         outcome = identify(request, step)
-        written: list[Path] = []
-        if arguments.out is not None:
-            from tools.identify_files import write_all  # noqa: PLC0415 - matplotlib, perhaps
+    if not arguments.json:
+        from tools.identify_table import show  # noqa: PLC0415 - rich
 
-            written = write_all(
-                arguments.out, outcome, has_report=not arguments.no_report, progress=step
-            )
+        show(outcome.result)  # before anything is written: a full disk does not lose it
+    written, problem = _written(arguments, outcome)
     if arguments.json:
         from tools.identify_json import facts_of  # noqa: PLC0415 - only what is needed
 
         print_json({**facts_of(outcome.result), "files": [str(path) for path in written]})
     else:
-        from tools.identify_table import show  # noqa: PLC0415 - rich
-
-        show(outcome.result)
         for path in written:
             say(f"wrote {path}")
+    if problem:
+        say(f"armature: --out {arguments.out}: {problem}")
+        return FAILED
     return OK
+
+
+def _written(arguments: argparse.Namespace, outcome: Outcome) -> tuple[list[Path], str]:
+    """The files that were written, and why not all of them."""
+    if arguments.out is None:
+        return [], ""
+    from tools.identify_files import write_all  # noqa: PLC0415 - matplotlib, perhaps
+
+    has_report = not arguments.no_report
+    try:
+        with progress_steps("writing") as step:
+            return write_all(arguments.out, outcome, has_report=has_report, progress=step), ""
+    except OSError as error:
+        return [], f"not everything could be written: {error.strerror or error}"
 
 
 def _request(arguments: argparse.Namespace) -> Request:
@@ -169,13 +183,15 @@ def _request(arguments: argparse.Namespace) -> Request:
 
     problems = []
     names = list(dict.fromkeys(n for word in arguments.method for n in word.split(",") if n))
-    if "all" in names:
-        names = list(METHODS)
     problems += [
         f"--method {name}: unknown, expected {', '.join(METHODS)} or all"
         for name in names
-        if name not in METHODS
+        if name not in METHODS and name != "all"
     ]
+    if arguments.method and not names:
+        problems.append("--method: names none")
+    if "all" in names:
+        names = list(METHODS)
     first, last = _share(arguments.rows, problems)
     if arguments.split and (first, last) == (0.0, 1.0):
         problems.append("--split: needs --rows, such as --rows 0:0.6")
@@ -259,7 +275,10 @@ def _truth(paths: list[Path]) -> Robot | None:
 
 
 def _check_out(path: Path) -> None:
-    if path.exists() and not path.is_dir():
+    if os.path.lexists(path) and not path.is_dir():
         raise ConfigError("--out", [f"{path}: is there already and is no directory"])
+    parent = next(part for part in (path, *path.absolute().parents) if part.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise ConfigError("--out", [f"{path}: {parent} cannot be written to"])
     if path.is_dir() and any(path.iterdir()):
         raise ConfigError("--out", [f"{path}: is not empty; name another directory"])

@@ -128,6 +128,8 @@ def _options(arguments: argparse.Namespace) -> ImportOptions:
     rows = _rows(arguments.rows, problems)
     if arguments.rate is not None and not 0.0 < arguments.rate < float("inf"):
         problems.append(f"--rate {arguments.rate:g}: must be above 0")
+    if not arguments.out.name:
+        problems.append("--out: expected the name of a file, such as run.h5")
     delimiter = arguments.delimiter
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
         problems.append(f"--delimiter {delimiter!r}: must be one character, such as ; or a tab")

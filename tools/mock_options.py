@@ -23,13 +23,13 @@ from hw_mocks.faults import Fault, FaultKind, FaultScript, parse_fault
 from hw_mocks.load_arm import LoadArm
 from hw_mocks.mock_robot import MockRobot
 from hw_mocks.truth import Truth, draw_truth
-from tools.cli import add_profile_option
+from tools.cli import SEED_MAX, add_profile_option
 
 T = TypeVar("T")
 
 MOCK_MARK = "ARMATURE_MOCK_MARK"
 """Environment variable that tells the loop what its recordings say of the mock behind them."""
-_MARK = re.compile(r"\?seed=([0-9]{1,18})&spread=([0-9]+(?:\.[0-9]+)?(?:e-[0-9]+)?)\Z")
+_MARK = re.compile(r"\?seed=([0-9]{1,19})&spread=([0-9]+(?:\.[0-9]+)?(?:e-[0-9]+)?)\Z")
 
 _FAULT_HELP = (
     "KIND:key=value,… with KIND one of "
@@ -82,8 +82,8 @@ def joint_seed(seed: int, joint: str) -> int:
 def draw_problems(arguments: argparse.Namespace) -> list[str]:
     """What is wrong with the options that the truth is drawn by."""
     problems = []
-    if arguments.seed < 0:
-        problems.append(f"--seed {arguments.seed}: must not be negative")
+    if not 0 <= arguments.seed <= SEED_MAX:
+        problems.append(f"--seed {arguments.seed}: must not be negative, nor more than {SEED_MAX}")
     if not 0.0 <= arguments.spread <= 1.0:
         problems.append(f"--spread {arguments.spread:g}: must lie between 0 and 1")
     return problems

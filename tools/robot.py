@@ -133,6 +133,9 @@ def _out_problems(path: Path) -> list[str]:
 
 def _read(path: Path) -> str:
     try:
+        # To open a pipe would take until somebody writes to it.
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise ConfigError(str(path), ["is no regular file, expected a URDF"])
         with path.open("rb") as file:
             data = file.read(_SIZE_MAX + 1)
         if len(data) > _SIZE_MAX:
@@ -145,8 +148,21 @@ def _read(path: Path) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    with path.open("x", encoding="utf-8", newline="") as file:
-        file.write(text)
+    """Writes a new file, all of it or nothing.
+
+    Raises:
+        ConfigError: There is one already.
+        OSError: It cannot be written; there is none then.
+    """
+    from estimation.files import create_file  # noqa: PLC0415 - not needed to show a robot
+
+    try:
+        create_file(path, text.encode())
+    except FileExistsError as error:
+        problem = f"--out {path}: is there already and is not overwritten"
+        raise ConfigError("armature robot", [problem]) from error
+    except OSError as error:
+        raise OSError(f"{path}: cannot be written: {error.strerror}") from error
 
 
 # --- show -----------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ and is found only there.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -168,7 +169,9 @@ def write_trajectory(
             )
     temporary = path.with_name(f".{path.name}.part")
     try:
-        with h5py.File(temporary, "w") as file:
+        # In memory, since HDF5 leaves files open that it cannot write, and says so at length.
+        data = io.BytesIO()
+        with h5py.File(data, "w") as file:
             file.attrs.update(attributes or {})
             for key, array in arrays.items():
                 dataset = file.create_dataset(
@@ -177,7 +180,11 @@ def write_trajectory(
                 dataset.attrs["units"] = QUANTITIES[key].units[0]
             if joint_names:
                 file.attrs["joints"] = list(joint_names)
+        temporary.write_bytes(data.getvalue())
         temporary.replace(path)
+    except OSError as error:
+        reason = error.strerror or str(error).partition(",")[0]
+        raise OSError(f"{path}: cannot be written: {reason}") from error
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -6,6 +6,7 @@ Opening checks that the file is a recording, of a version that can be read, fini
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -300,8 +301,13 @@ def _parse(text: str, source: str) -> Robot:
 
 def _open_file(path: Path) -> h5py.File:
     try:
+        # To open a pipe would take until somebody writes to it.
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise RecordingFormatError(path, "is no regular file, so no recording")
         with path.open("rb"):
             pass
+    except RecordingError:
+        raise
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise RecordingFormatError(path, f"cannot be read: {reason}") from error

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from daq.robot.tables import Description, NotNegative, Positive, PositiveVector3, Vector3
+from daq.robot.tables import (
+    Angle,
+    Description,
+    Metres,
+    NotNegative,
+    Place,
+    Positive,
+    PositiveVector3,
+    Vector3,
+)
 
 
 class DhRow(Description, frozen=True, kw_only=True):
@@ -12,17 +21,17 @@ class DhRow(Description, frozen=True, kw_only=True):
     In the modified one (Craig) it is Rx(α)·Tx(a)·Rz(θ)·Tz(d); a and α come from the axis before.
     """
 
-    a_m: float
-    d_m: float
-    alpha_rad: float
-    theta_offset_rad: float = 0.0
+    a_m: Metres
+    d_m: Metres
+    alpha_rad: Angle
+    theta_offset_rad: Angle = 0.0
 
 
 class Placement(Description, frozen=True, kw_only=True):
     """Pose of the joint frame in its parent link, as a URDF states it; the joint turns about z."""
 
-    xyz_m: Vector3
-    rpy_rad: Vector3
+    xyz_m: Place
+    rpy_rad: tuple[Angle, Angle, Angle]
 
 
 class Inertia(Description, frozen=True, kw_only=True):
@@ -50,7 +59,7 @@ class Link(Description, frozen=True, kw_only=True):
     inertia_kg_m2: Inertia
     capsule_radius_m: Positive = 0.04
     """Radius of the collision capsule."""
-    tip_m: Vector3 | None = None
+    tip_m: Place | None = None
     """Far end of that capsule, in the joint frame; by default the next joint's origin, and twice
     the centre of mass for the last link."""
 

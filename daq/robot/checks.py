@@ -31,6 +31,7 @@ from daq.robot.description import (
 )
 from daq.robot.reading import Problem, Unreadable, UnreadableError, describe, show
 
+JOINTS_MAX = 32
 NUMBERS_PER_JOINT = 12
 """Ten rigid-body parameters and two of friction, in a published parameter vector."""
 
@@ -74,6 +75,7 @@ def check_robot(robot: Robot) -> list[Problem]:
         _check_driven(robot) if is_driven else iter(()),
         _check_bus(robot),
         _check_some(robot.joints, "joints"),
+        _check_few(robot.joints, "joints"),
         _check_unique(robot.boards, "boards", "name"),
         _check_unique(robot.boards, "boards", "spi.device"),
         _check_unique(robot.joints, "joints", "name"),
@@ -160,6 +162,11 @@ def _check_terms(robot: Robot) -> Iterator[Problem]:
 def _check_some(tables: Sequence[object], path: str) -> Iterator[Problem]:
     if not tables:
         yield Problem(path, show(tables), "at least one")
+
+
+def _check_few(tables: Sequence[object], path: str) -> Iterator[Problem]:
+    if len(tables) > JOINTS_MAX:
+        yield Problem(path, show(tables), f"at most {JOINTS_MAX} joints")
 
 
 def _check_unique(

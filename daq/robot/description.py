@@ -28,7 +28,17 @@ from daq.robot.driving import (
     SpiPort,
     Timing,
 )
-from daq.robot.tables import Description, Name, NotNegative, Positive, Vector3
+from daq.robot.tables import (
+    Angle,
+    Description,
+    Gravity,
+    Metres,
+    Name,
+    NotNegative,
+    Positive,
+    Speed,
+    Torque,
+)
 
 __all__ = [
     "Bench",
@@ -64,11 +74,11 @@ NOT_DRIVEN = "it can be analysed, not driven; add bus, boards, motors and drives
 class Transmission(Description, frozen=True, kw_only=True):
     """How motor-side data of a joint without `drive` become joint-side ones."""
 
-    gear_reduction: Positive = 1.0
+    gear_reduction: Annotated[float, Meta(gt=0, le=10_000)] = 1.0
     """Motor turns per joint turn."""
     direction: Literal[1, -1] = 1
     """+1 when motor and joint turn the same way, -1 otherwise."""
-    joint_offset_rad: float = 0.0
+    joint_offset_rad: Angle = 0.0
     """Joint angle at which the motor's angle is zero."""
     torque_constant_nm_per_a: Positive | None = None
     """At the motor."""
@@ -79,11 +89,11 @@ class Transmission(Description, frozen=True, kw_only=True):
 class JointLimits(Description, frozen=True, kw_only=True):
     """What this joint must never exceed (joint side; the current at the motor)."""
 
-    position_min_rad: float
-    position_max_rad: float
-    velocity_max_rad_s: Positive
+    position_min_rad: Angle
+    position_max_rad: Angle
+    velocity_max_rad_s: Speed
     acceleration_max_rad_s2: Positive | None = None
-    torque_max_nm: Positive
+    torque_max_nm: Torque
     current_max_a: Positive = math.inf
     """Infinite where the file states none, which only a joint without a drive may do."""
     winding_temperature_max_degc: Annotated[float, Meta(gt=0, le=200)] = 90.0
@@ -107,7 +117,7 @@ class _JointTable(Description, frozen=True, kw_only=True):
     """For a joint on the bench, which carries no link: what its output shaft turns (joint side)."""
     control: Control = Control()
     bench: Bench = Bench()
-    home_posture_rad: float = 0.0
+    home_posture_rad: Angle = 0.0
     """About where the joint stands when the robot is homed, unless the command says otherwise."""
 
 
@@ -166,7 +176,7 @@ class Joint(_JointTable, frozen=True, kw_only=True):
 class Workspace(Description, frozen=True, kw_only=True):
     """What is around the robot."""
 
-    ground_z_m: float | None = None
+    ground_z_m: Metres | None = None
     """Height of the ground in the base frame."""
 
 
@@ -203,7 +213,7 @@ class _RobotTable(Description, frozen=True, kw_only=True):
     """Version of the robot file's format."""
     name: Name
     description: str
-    gravity_m_s2: Vector3 = (0.0, 0.0, -9.81)
+    gravity_m_s2: tuple[Gravity, Gravity, Gravity] = (0.0, 0.0, -9.81)
     """In the base frame."""
     bus: Bus | None = None
     motors: dict[Name, Motor] = msgspec.field(default_factory=dict)

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from daq.robot.tables import Cycles, Description, Name, NotNegative, Positive
+from daq.robot.tables import Angle, Cycles, Description, Name, NotNegative, Positive
 
 
 class Motor(Description, frozen=True, kw_only=True):
@@ -90,7 +90,7 @@ class Drive(Description, frozen=True, kw_only=True):
     gear_efficiency: Annotated[float, Meta(gt=0, le=1)] = 1.0
     direction: int = 1
     """+1 when motor and joint turn the same way, -1 otherwise."""
-    joint_offset_rad: float = 0.0
+    joint_offset_rad: Angle = 0.0
     """Joint angle at which the motor's encoder index is taken as zero."""
     rotor_inertia_kg_m2: NotNegative
     encoder_counts_per_turn: Annotated[int, Meta(ge=2, le=1 << 24)] = 4096

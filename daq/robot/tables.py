@@ -16,8 +16,16 @@ Name = Annotated[
         description="a name: a letter, then letters, digits or _, at most 40 in all",
     ),
 ]
+Angle = Annotated[float, Meta(ge=-1e7, le=1e7)]
+"""Of a joint or motor, in rad: a joint on the bench may turn for hours."""
+Metres = Annotated[float, Meta(ge=-100, le=100)]
+"""Where something is, seen from what carries it."""
+Gravity = Annotated[float, Meta(ge=-1000, le=1000)]
+Speed = Annotated[float, Meta(gt=0, le=1e4)]
+Torque = Annotated[float, Meta(gt=0, le=1e6)]
 Cycles = Annotated[int, Meta(ge=1, le=1000)]
 Vector3 = tuple[float, float, float]
+Place = tuple[Metres, Metres, Metres]
 PositiveVector3 = tuple[Positive, Positive, Positive]
 
 

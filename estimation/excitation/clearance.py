@@ -40,6 +40,7 @@ class Capsules:
     Attributes:
         pairs: Links that could touch. Neighbours are joined; so are links between which there is
             so little that they overlap in every posture, as around a wrist.
+        joined: Those of the latter kind: nothing is known of what is between them.
         ground_z_m: Height of the ground, None if there is none.
         radii_m: Shape (n_joints,).
     """
@@ -49,7 +50,7 @@ class Capsules:
         self.ground_z_m = robot.workspace.ground_z_m
         self.radii_m = np.array([_radius(joint) for joint in robot.joints])
         self._tips = self._find_tips(robot)
-        self.pairs = self._find_pairs(clearance_m)
+        self.pairs, self.joined = self._find_pairs(clearance_m)
         self._first = np.array([pair.first for pair in self.pairs], dtype=np.intp)
         self._second = np.array([pair.second for pair in self.pairs], dtype=np.intp)
         self._is_lifted = self._find_lifted()
@@ -120,20 +121,21 @@ class Capsules:
                 tip[:] = joint.link.tip_m
         return tips
 
-    def _find_pairs(self, clearance_m: float) -> tuple[Pair, ...]:
+    def _find_pairs(self, clearance_m: float) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
         """A chain of links between two is at most this long, and so is the way between them."""
         steps = np.linalg.norm(self._poses[1:, :3, 3], axis=1)
         nothing = np.zeros((1, 3))
-        pairs = []
+        pairs: list[Pair] = []
+        joined: list[Pair] = []
         for first, second in combinations(range(len(self._poses)), 2):
             if second == first + 1:
                 continue
             next_joint = self._poses[first + 1, np.newaxis, :3, 3]
             leaving = segment_distances(nothing, self._tips[[first]], next_joint, next_joint)[0]
             longest = leaving + steps[first + 1 : second].sum()
-            if longest > self.radii_m[first] + self.radii_m[second] + clearance_m:
-                pairs.append(Pair(first, second))
-        return tuple(pairs)
+            can_part = longest > self.radii_m[first] + self.radii_m[second] + clearance_m
+            (pairs if can_part else joined).append(Pair(first, second))
+        return tuple(pairs), tuple(joined)
 
     def _find_lifted(self) -> NDArray[np.bool_]:
         """Which ends ever change their height, shape (2, n_joints)."""

@@ -35,6 +35,9 @@ FloatArray = NDArray[np.float64]
 Progress = Callable[[float, float], None]
 """Gets how many candidates have been tried, and how many will be."""
 
+CONDITION_MAX = 1e6
+"""Beyond it, noise of a millionth of the torques is as large as what a parameter does."""
+_TINY = 1e-12
 # The coarse grid misses a little of every peak.
 _LOAD_MAX = 0.98
 _CLEARANCE_M = CLEARANCE_M + 0.005
@@ -61,6 +64,7 @@ class Excitation:
         rank: How many base parameters there are.
         parameters: How many parameters the model has.
         limits: What it reaches of every limit; all are kept.
+        unchecked: Joints whose links overlap in every posture: nothing keeps them apart.
         coverage: What it visits.
         evaluations: Candidates tried.
         settings: What was asked for.
@@ -73,6 +77,7 @@ class Excitation:
     rank: int
     parameters: int
     limits: tuple[Limit, ...]
+    unchecked: tuple[tuple[str, str], ...]
     coverage: Coverage
     evaluations: int
     settings: ExcitationSettings
@@ -97,7 +102,8 @@ def find_excitation(
         The best trajectory found; it keeps every limit.
 
     Raises:
-        ExcitationError: The settings cannot be used, or no trajectory keeps every limit.
+        ExcitationError: The settings cannot be used, no trajectory keeps every limit, or those that
+            do tell nothing.
         EstimationError: There are no links, or the model's rank cannot be told.
     """
     if problems := list(settings.problems()):
@@ -117,6 +123,9 @@ def find_excitation(
     numbers = _search(judge, space, evaluations, generator, progress)
     trajectory, motion, reached = _fit(space.trajectory(numbers), limits, settings)
     condition, scaled = _conditions(regressor, base, motion)
+    names = [joint.name for joint in robot.joints]
+    if not condition <= CONDITION_MAX:
+        raise ExcitationError(_standstill(condition, motion, reached, names))
     return Excitation(
         trajectory=trajectory,
         motion=motion,
@@ -125,6 +134,7 @@ def find_excitation(
         rank=base.rank,
         parameters=len(regressor.parameters),
         limits=reached,
+        unchecked=tuple((names[first], names[second]) for first, second in limits.capsules.joined),
         coverage=find_coverage(robot, limits.capsules, motion.q_rad),
         evaluations=evaluations,
         settings=settings,
@@ -243,6 +253,22 @@ def _fit(
                 + " (with margins). Try another seed, more evaluations or a lower f0, or look "
                 "whether the robot file's limits leave any room"
             )
+
+
+def _standstill(
+    condition: float, motion: Motion, reached: tuple[Limit, ...], names: list[str]
+) -> str:
+    """What to say of a motion that tells nothing: which joint hardly moves, and why."""
+    moved_rad = np.ptp(motion.q_rad, axis=0)
+    joint = names[int(moved_rad.argmin())]
+    of_joint = [limit for limit in reached if limit.joint == joint]
+    tightest = min(of_joint, key=lambda limit: -limit.excess / max(abs(limit.limit), _TINY))
+    return (
+        f"the best trajectory tells nothing of some parameters: its condition number is "
+        f"{condition:.3g}, limit {CONDITION_MAX:g}. {joint} moves least, by "
+        f"{float(moved_rad.min()):.3g} rad; nearest to its limit is {tightest}. Widen that, or try "
+        "another f0 or more evaluations"
+    )
 
 
 def _conditions(regressor: Regressor, base: BaseParameters, motion: Motion) -> tuple[float, float]:

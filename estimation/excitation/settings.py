@@ -17,7 +17,11 @@ DURATION_MAX_S: Final = 599.0
 """The loop takes ten minutes of rows."""
 VALIDATION_F0: Final = 0.8
 """A validation trajectory's fundamental frequency, by the identification's: another spectrum."""
+SEED_MAX: Final = (1 << 63) - 1
+"""What the file that states it can hold."""
 _EVALUATIONS_PER_JOINT: Final = 2000
+_MANY_JOINTS: Final = 7
+"""From here on each evaluation takes so long that there must be fewer."""
 _VALIDATION_EVALUATIONS: Final = 0.1
 _EVALUATIONS_MAX: Final = 10_000_000
 
@@ -54,7 +58,8 @@ class ExcitationSettings:
     def default_evaluations(self, joints: int) -> int:
         """How many trajectories are tried, unless somebody says otherwise."""
         share = _VALIDATION_EVALUATIONS if self.is_validation else 1.0
-        return round(share * _EVALUATIONS_PER_JOINT * joints)
+        few = min(joints, _MANY_JOINTS)
+        return round(share * _EVALUATIONS_PER_JOINT * few * (few / joints) ** 3)
 
     def problems(self) -> Iterator[str]:
         """What is wrong with them, each as `name value: what must be`."""
@@ -78,7 +83,7 @@ class ExcitationSettings:
                 f"duration {self.duration_s:g}: must be at least one period of f0, "
                 f"{1.0 / self.f0_hz:g} s"
             )
-        if self.seed < 0:
-            yield f"seed {self.seed}: must not be negative"
+        if not 0 <= self.seed <= SEED_MAX:
+            yield f"seed {self.seed}: must not be negative, nor more than {SEED_MAX}"
         if self.evaluations is not None and not 1 <= self.evaluations <= _EVALUATIONS_MAX:
             yield f"evaluations {self.evaluations}: must lie between 1 and {_EVALUATIONS_MAX}"

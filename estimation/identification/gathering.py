@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from daq.recording import open_recording
 from daq.robot import Robot
 from daq.robot.geometry import joint_poses
@@ -79,6 +81,9 @@ def reduce_samples(
     for number, prepared in samples:
         reducer.add(prepared, number)
     moving = reducer.factors()
+    if not np.any(moving.of_joints[..., base.rank]):
+        names = ", ".join(path.name for path in samples.paths)
+        raise DatasetError(f"{names}: the torque is zero throughout: there is nothing to identify")
     return Data(moving, moving.united(reducer.left_out()))
 
 
@@ -96,6 +101,16 @@ def summary_of(path: Path, wishes: Wishes) -> RecordingSummary:
         rows_used=used,
         left_out=left_out,
         seconds=used * found.period_s,
+        notes=() if found.chosen == "import" else _homing_notes(path, found.not_homed),
+    )
+
+
+def _homing_notes(path: Path, not_homed: int) -> tuple[str, ...]:
+    if not not_homed:
+        return ()
+    return (
+        f"{path.name}: joints were not homed in {not_homed} samples; their angles count from where "
+        "the robot was switched on, so that gravity is wrong",
     )
 
 

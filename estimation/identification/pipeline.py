@@ -94,9 +94,11 @@ def identify(request: Request, progress: Callable[[str], None] = lambda _text: N
         starts=request.starts,
         progress=progress,
     )
+    relaxed: tuple[str, ...] = ()
     if request.is_relaxed:
         problem, relaxed = relax_bounds(problem)
-        notes = (*notes, *relaxed)
+    recordings = tuple(summary_of(path, request.wishes) for path in request.recordings)
+    notes = (*notes, *relaxed, *(note for known in recordings for note in known.notes))
     floor = METHODS["uls"].estimate(problem)  # says what the data lack, before anything long
     uncertainty = find_uncertainty(problem.factors, seed=request.seed)
     results, failed = _run_methods(request, problem, training, validation, progress)
@@ -119,7 +121,7 @@ def identify(request: Request, progress: Callable[[str], None] = lambda _text: N
     base_parameters = base_table(problem, beta, uncertainty, true_beta)
     result = Identification(
         robot=robot.name,
-        recordings=tuple(summary_of(path, request.wishes) for path in request.recordings),
+        recordings=recordings,
         validation_recordings=tuple(summary_of(path, wishes) for path in paths),
         terms=regressor.parameters.terms,
         parameter_count=len(regressor.parameters),
@@ -149,6 +151,7 @@ def identify(request: Request, progress: Callable[[str], None] = lambda _text: N
             residuals=residuals,
             base=base_parameters,
             opposite=opposite_torques(problem, uncertainty),
+            is_relaxed=bool(relaxed),
         ),
         seconds=time.perf_counter() - started_s,
         armature_version=request.version,

@@ -157,6 +157,8 @@ class RecordingSummary(_Part, frozen=True, kw_only=True):
     rows_used: int
     left_out: dict[str, int]
     seconds: float
+    notes: tuple[str, ...] = ()
+    """What makes it doubtful."""
 
 
 class Identification(_Part, frozen=True, kw_only=True):

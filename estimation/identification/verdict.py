@@ -22,7 +22,8 @@ FloatArray = NDArray[np.float64]
 
 _GOOD_PERCENT = 10.0
 """Of the torque: what is left by a model that is worth using in a controller."""
-_JOINT_PERCENT = 20.0
+_JOINT_PERCENT, _JOINT_USELESS_PERCENT = 20.0, 50.0
+"""Of one joint's torque: worth a look, and useless; one joint's gravity hides the others."""
 _MEMORY_S = 0.15
 """Residuals that remember longer than this hold something that the model does not."""
 _TOLD_PERCENT = 30.0
@@ -39,6 +40,7 @@ def reach_verdict(
     residuals: Sequence[ResidualTest] = (),
     base: Sequence[BaseParameter] = (),
     opposite: Sequence[str] = (),
+    is_relaxed: bool = False,
 ) -> Verdict:
     """Judge the chosen method.
 
@@ -49,6 +51,7 @@ def reach_verdict(
         residuals: What it leaves.
         base: Its base parameters.
         opposite: Joints whose torque seems to have the opposite sign.
+        is_relaxed: Whether bounds had to give way.
 
     Returns:
         Usable when it can exist and predicts torques, best on data it does not know.
@@ -57,10 +60,19 @@ def reach_verdict(
     floor = next((method for method in methods if method.name == "uls"), None)
     judged = row.validation or row.identification
     problems, doubts = _problems(methods, row), _doubts(row, joint_names, residuals, base)
+    useless = [
+        f"{name} ({error:.0f} %)"
+        for name, error in zip(joint_names, judged.per_joint, strict=True)
+        if not error <= _JOINT_USELESS_PERCENT
+    ]
+    if useless:
+        problems.append(f"it does not predict {_few(useless)}")
     if floor is not None and row.identification.moving > 1.5 * floor.identification.moving:
         doubts.append("its constraints and the data disagree: are masses and units right?")
     if opposite:
-        doubts.insert(0, f"the torque of {', '.join(opposite)} seems to have the opposite sign")
+        problems.append(f"the torque of {', '.join(opposite)} seems to have the opposite sign")
+    if is_relaxed:
+        doubts.append("bounds had to give way")
     worst = max(range(len(joint_names)), key=lambda joint: judged.per_joint[joint])
     text = (
         f"{chosen} leaves {judged.moving:.2f} % of the torque where joints move and "
@@ -166,7 +178,11 @@ def _doubts(
         if max(map(abs, np.subtract(known.per_joint, unknown.per_joint))) < _SAME_PERCENT:
             doubts.append("validation and identification data are the same")
     pairs = zip(joint_names, judged.per_joint, strict=True)
-    bad = [f"{name} ({error:.0f} %)" for name, error in pairs if error > _JOINT_PERCENT]
+    bad = [
+        f"{name} ({error:.0f} %)"
+        for name, error in pairs
+        if _JOINT_PERCENT < error <= _JOINT_USELESS_PERCENT
+    ]
     if bad:
         doubts.append(f"much is left at {_few(bad)}")
     by_name = dict(zip(joint_names, judged.per_joint, strict=True))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from estimation.errors import UrdfError
-from estimation.urdf.tree import Array, Body, Tree, UrdfJoint
+from estimation.urdf.tree import NUMBER_MAX, Array, Body, Tree, UrdfJoint
 
 _SOLUTION = "choose the chain with --tip LINK or hold joints with --lock JOINT=VALUE"
 _TURNING = ("revolute", "continuous")
@@ -107,8 +107,11 @@ def _check_locks(tree: Tree, source: str, lock: Mapping[str, float]) -> dict[str
             raise UrdfError(source, f"--lock {name}: no such joint, expected one of {known}")
         if joint.kind == "fixed":
             raise UrdfError(source, f"--lock {name}: it is fixed already")
-        if not math.isfinite(value) or (value and joint.kind in ("floating", "planar")):
-            expected = "0 for a joint of that kind" if math.isfinite(value) else "a finite number"
+        is_sensible = abs(value) <= NUMBER_MAX
+        if not is_sensible or (value and joint.kind in ("floating", "planar")):
+            expected = f"a finite number of at most {NUMBER_MAX:g}"
+            if is_sensible:
+                expected = "0 for a joint of that kind"
             raise UrdfError(source, f"--lock {name}={value}: expected {expected}")
     held = dict(lock)
     # What follows a joint that is held stands still as well.

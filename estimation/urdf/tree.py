@@ -25,6 +25,8 @@ T = TypeVar("T")
 
 SIZE_MAX = 5_000_000
 """Characters; URDFs have some ten thousand."""
+NUMBER_MAX = 1e9
+"""Of any length, mass or inertia: products of several must not overflow."""
 KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 
 
@@ -285,4 +287,7 @@ class _Reader:
         if not math.isfinite(value):
             hint = "; expand it first: xacro FILE > FILE.urdf" if "${" in text else ""
             raise UrdfError(self._source, f"{where}: {text[:60]!r}, expected a number{hint}")
+        if abs(value) > NUMBER_MAX:
+            expected = f"expected a number of at most {NUMBER_MAX:g}"
+            raise UrdfError(self._source, f"{where}: {text[:60]!r}, {expected}")
         return value

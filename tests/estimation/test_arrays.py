@@ -324,7 +324,7 @@ NAMES = [f"{what}_J{n}" for what in ("cmd_pos", "act_pos", "act_trq") for n in r
         (
             ["Zeit", *NAMES],
             [
-                "f.csv has Zeit, cmd_pos_J1…4, act_pos_J1…4, act_trq_J1…4",
+                "f.csv has Zeit, cmd_pos_J1…J4, act_pos_J1…J4, act_trq_J1…J4",
                 "--map 'q_rad=act_pos_J*' --map 'tau_nm=act_trq_J*'",
             ],
         ),
@@ -336,8 +336,8 @@ NAMES = [f"{what}_J{n}" for what in ("cmd_pos", "act_pos", "act_trq") for n in r
             [f"J{n}_{what}" for n in range(1, 5) for what in ("angle", "moment")],
             ["--map 'q_rad=J*_angle' --map 'tau_nm=J*_moment'"],
         ),
-        ([f"x{n}" for n in range(1, 5)], ["f.csv has x1…4;", "--map 'q_rad=x*'"]),
-        ([f"a{n}b" for n in range(3)] + ["c"], ["f.csv has a0b…2, c;", "--map 'q_rad=NAME*'"]),
+        ([f"x{n}" for n in range(1, 5)], ["f.csv has x1…x4;", "--map 'q_rad=x*'"]),
+        ([f"a{n}b" for n in range(3)] + ["c"], ["f.csv has a0b…a2b, c;", "--map 'q_rad=NAME*'"]),
         ([f"{a}{b}" for a in "abcdefg" for b in "hijklmn"], ["(9 more)"]),
     ],
 )
@@ -460,6 +460,18 @@ def test_rows_are_put_in_their_places_where_stamps_jitter(
     assert sampling.jitter == pytest.approx(jitter, abs=0.02)
 
 
+def test_stamps_that_come_in_pairs_are_not_at_half_the_rate() -> None:
+    seq = np.arange(3000)
+    sampling = find_rate((seq + np.where(seq % 2, 0.2, -0.2)) / 1000.0)
+    np.testing.assert_array_equal(sampling.seq, seq)
+    assert sampling.jitter == pytest.approx(0.2, abs=1e-3)
+
+
+def test_few_rows_with_a_long_hole() -> None:
+    seq = np.r_[0:6, 4000:4005]
+    np.testing.assert_array_equal(find_rate(seq / 100.0).seq, seq)
+
+
 def test_times_that_were_printed_with_too_few_digits() -> None:
     sampling = find_rate(np.round(np.arange(4000) / 400.0, 3))
     np.testing.assert_array_equal(sampling.seq, np.arange(4000))
@@ -476,21 +488,21 @@ def test_irregular_sampling_is_refused(kind: str) -> None:
         "two rates": np.concatenate([np.arange(500.0), 500.0 + 1.3 * np.arange(500.0)]),
         "far": np.arange(2000) + random.uniform(-0.45, 0.45, 2000),
     }
-    with pytest.raises(DatasetError, match="not at one rate.*--resample"):
+    with pytest.raises(DatasetError, match=r"not at one rate.*--resample"):
         find_rate(1e-3 * times[kind])
 
 
 def test_jitter_is_said_and_rows_without_a_time_are_left_out(tmp_path: Path, laas4: Robot) -> None:
     given = arrays()
-    given["t"] += np.random.default_rng(0).uniform(-0.4e-3, 0.4e-3, ROWS)
+    given["t"] += np.resize([0.4e-3, -0.4e-3, 0.0, -0.4e-3, 0.4e-3], ROWS)
     given["t"][[0, 50, 51]] = math.nan
     found = measured(write_npz(tmp_path / "f.npz", given), laas4)
     np.testing.assert_array_equal(found.sampling.seq, np.delete(np.arange(ROWS), [0, 50, 51]) - 1)
     np.testing.assert_array_equal(found.q_rad, np.delete(given["q"], [0, 50, 51], axis=0))
-    assert any(note == "3 rows have no time: left out" for note in found.notes)
+    assert any(note == "rows without a time: 3, left out" for note in found.notes)
     assert any("jitter by up to 0.2 periods (0.4 ms)" in note for note in found.notes)
     found = measured(write_npz(tmp_path / "g.npz", given), laas4, is_resampled=True)
-    assert any(note == "3 rows have no time: left out" for note in found.notes)
+    assert any(note == "rows without a time: 3, left out" for note in found.notes)
     assert not any("jitter" in note for note in measured_evenly(tmp_path, laas4).notes)
 
 
@@ -622,3 +634,40 @@ def test_damaged_files_end_in_words(
     except DatasetError:
         return
     assert all(array.ndim == 2 for array in file.fields.values())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"mapping": {"q_rad": "q1,q1,q3,q4"}},
+            "column log.csv:q1 is taken as q_rad twice: --map each column once",
+        ),
+        ({"mapping": {"tau_nm": "q*"}}, "column log.csv:q1 is taken as .* and as "),
+        ({"units": {"iq_a": "mA"}}, "--unit iq_a=mA: there is no iq_a by any usual name"),
+        ({"units": {"q_rad": "1e12"}}, r"no row has .*: q_rad \(log.csv:q1 … q4\) reaches 1e\+12"),
+    ],
+)
+def test_columns_and_units_that_cannot_be_meant(
+    tmp_path: Path, laas4: Robot, options: dict[str, Any], message: str
+) -> None:
+    path = write_csv(tmp_path / "log.csv", {**arrays(), "q": np.ones((ROWS, 4))})
+    with pytest.raises(DatasetError, match=message):
+        measured(path, laas4, **options)
+
+
+def test_times_that_fall_are_those_of_a_file(tmp_path: Path, laas4: Robot) -> None:
+    path = write_csv(tmp_path / "log.csv", {**arrays(), "t": -np.arange(ROWS)})
+    with pytest.raises(DatasetError, match=r"log.csv:t: time does not rise"):
+        measured(path, laas4)
+
+
+def test_a_motor_side_without_gears_is_said(tmp_path: Path) -> None:
+    joint = "[[joints]]\nname = 'a'\ndh = { a_m = 0, d_m = 0, alpha_rad = 0 }\n[joints.limits]\n"
+    joint += "position_min_rad = -5\nposition_max_rad = 5\n"
+    joint += "velocity_max_rad_s = 20\ntorque_max_nm = 200\n"
+    robot = parse_robot(f"schema = 1\nname = 'one'\ndescription = ''\n{joint}", "one")
+    path = write_csv(tmp_path / "log.csv", arrays(joints=1))
+    notes = measured(path, robot, side="motor").notes
+    assert any("neither drives nor transmissions" in note for note in notes)
+    assert not any("neither" in note for note in measured(path, robot).notes)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -201,6 +202,23 @@ def test_times_that_do_not_rise_are_refused(tmp_path: Path):
     t_ns[1000] = t_ns[999]
     path = make_recording(tmp_path / "r.h5", {**ramp(), "t_ns": t_ns})
     with pytest.raises(DatasetError, match="do not rise at row 1000"):
+        list(read_stretches(path))
+
+
+@pytest.mark.parametrize("period_ns", [0, 1, -5, 10**4, 10**10, 1 << 62])
+def test_a_damaged_period_is_refused(tmp_path: Path, period_ns: int):
+    path = make_recording(tmp_path / "a.h5", ramp())
+    with h5py.File(path, "r+") as file:
+        file.attrs["period_ns"] = period_ns
+    with pytest.raises(DatasetError, match=r"a.h5: .* period .* damaged"):
+        list(read_stretches(path))
+
+
+def test_numbers_that_all_jump_are_refused(tmp_path: Path):
+    path = make_recording(tmp_path / "a.h5", ramp())
+    with h5py.File(path, "r+") as file:
+        file["samples/seq"][:] = np.arange(ROWS) * 10
+    with pytest.raises(DatasetError, match=r"a.h5: .* it is sure of .* damaged"):
         list(read_stretches(path))
 
 

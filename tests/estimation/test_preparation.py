@@ -226,8 +226,9 @@ def test_pieces_give_the_same_rows_as_the_whole(tmp_path: Path, velocity: Any, r
 
 def test_short_pieces_at_the_ends_do_not_let_a_border_in(tmp_path: Path):
     t_s = times(4.0)
-    q, *_ = motion(t_s, joints=4)
-    path = make_recording(tmp_path / "r.h5", {"joint_position_rad": q})
+    q, dq, *_ = motion(t_s, joints=4)
+    columns = {"joint_position_rad": q, "joint_velocity_rad_s": dq}
+    path = make_recording(tmp_path / "r.h5", columns)
     (whole,) = read_stretches(path)
     settings, _ = choose_settings([whole], velocity="differentiated")
     parts = [prepare(part, settings) for part in read_stretches(path, rows_max=300)]

@@ -275,3 +275,28 @@ def test_one_link_moves_too() -> None:
     found = find(pendulum, evaluations=100)
     assert_limits_are_kept(found, pendulum)
     assert found.rank < 6
+
+
+@pytest.mark.parametrize(
+    ("limits", "tightest"),
+    [
+        ({"velocity_max_rad_s": 1e-6}, "velocity of joint"),
+        ({"position_min_rad": 0.0, "position_max_rad": 1e-7}, "position_m.. of joint"),
+    ],
+)
+def test_an_arm_that_hardly_moves_is_refused(limits: dict[str, float], tightest: str) -> None:
+    with pytest.raises(
+        ExcitationError, match=f"tells nothing .* nearest to its limit is {tightest}"
+    ):
+        find(with_limits(laas4(), **limits), evaluations=20)
+
+
+def test_links_that_always_overlap_are_named() -> None:
+    assert find(evaluations=20).unchecked == ()
+    pairs = Capsules(seven_joints(), clearance_m=0.02).joined
+    assert pairs == ((0, 2), (2, 4), (4, 6))
+
+
+def test_many_joints_get_fewer_evaluations() -> None:
+    usual = [ExcitationSettings().default_evaluations(joints) for joints in (4, 7, 12, 32)]
+    assert usual == [8000, 14000, 2779, 147]

@@ -328,6 +328,17 @@ def test_a_model_that_cannot(row: MethodResult, problem: str) -> None:
     assert problem in verdict.text.partition("It is not to be relied on: ")[2]
 
 
+def test_a_torque_of_the_opposite_sign_and_a_joint_that_is_not_predicted_are_no_use() -> None:
+    row = a_row("cls2", 1.0, 1.5)
+    verdict = reach_verdict((row,), "cls2", joint_names=("a", "b"), opposite=("b",))
+    assert not verdict.is_usable
+    assert "the torque of b seems to have the opposite sign" in verdict.text
+    hidden = msgspec.structs.replace(errors(4.0), per_joint=(1.0, 96.0))
+    verdict = verdict_on(msgspec.structs.replace(row, validation=hidden))
+    assert not verdict.is_usable
+    assert "it does not predict b (96 %)" in verdict.text
+
+
 def a_test(joint: str, memory_s: float) -> ResidualTest:
     return ResidualTest(
         joint=joint,
@@ -350,7 +361,7 @@ def a_test(joint: str, memory_s: float) -> ResidualTest:
             {"residuals": (a_test("b", 0.4), a_test("a", 0.03))},
             "what is left is no noise but lasts, at b (0.4 s)",
         ),
-        (a_row("cls2", 1.0, 1.5), {"opposite": ("a",)}, "torque of a seems to have the opposite"),
+        (a_row("cls2", 1.0, 1.5), {"is_relaxed": True}, "bounds had to give way"),
     ],
 )
 def test_reasons_to_doubt_a_model_are_named(

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 from identification_examples import example
 from identify_recordings import ARM_TEXT, made_recording, text_without_links, two_joints_text
+from recording_maker import make_recording
 
 from daq.robot import robot_text
 from estimation.errors import DatasetError, EstimationError
@@ -134,3 +136,26 @@ def test_the_true_arm_moves_like_the_recording_and_another_does_not(directory: P
     assert true.open_loop_position_rms_rad is not None
     assert other.open_loop_position_rms_rad is not None
     assert max(true.open_loop_position_rms_rad) < 0.2 * max(other.open_loop_position_rms_rad)
+
+
+def test_a_torque_of_zero_is_refused_in_words(tmp_path: Path) -> None:
+    rows = 4000
+    t_s = np.arange(rows)[:, None] * 1e-3
+    columns = {
+        "joint_position_rad": np.sin(3.0 * t_s + np.arange(4)),
+        "joint_velocity_rad_s": 3.0 * np.cos(3.0 * t_s + np.arange(4)),
+        "joint_torque_nm": np.zeros((rows, 4)),
+    }
+    path = make_recording(tmp_path / "zero.h5", columns)
+    with pytest.raises(DatasetError, match=r"zero\.h5: the torque is zero throughout"):
+        identify(Request(recordings=(path,)))
+
+
+def test_joints_that_were_not_homed_are_said(tmp_path: Path) -> None:
+    path = made_recording(tmp_path / "r.h5", duration_s=4.0)
+    homed = made_recording(tmp_path / "h.h5", duration_s=4.0)
+    with h5py.File(path, "r+") as file:
+        file["samples/joint_is_homed"][:] = 0
+    for file_path, is_said in ((path, True), (homed, False)):
+        result = identify(Request(recordings=(file_path,), methods=("uls",))).result
+        assert any("gravity is wrong" in note for note in result.preparation) == is_said

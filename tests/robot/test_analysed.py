@@ -140,7 +140,7 @@ def put(path: str, value: object) -> Edit:
         ),
         (
             put("joints.0.transmission.gear_reduction", 0),
-            ["joints[0].transmission.gear_reduction: 0, expected a number > 0"],
+            ["joints[0].transmission.gear_reduction: 0, expected a number > 0 and <= 10000.0"],
         ),
         (
             put("joints.0.bounds.mass_min_kg", 4.0),

@@ -166,7 +166,7 @@ def test_a_placement_at_the_end_of_the_world_is_refused() -> None:
     def misplace(data: dict[str, Any]) -> None:
         data["joints"][2]["placement"]["xyz_m"] = [1e308, 1e308, 1e308]
 
-    assert any("its axis is" in problem for problem in problems_after(misplace))
+    assert any("expected a number >= -100" in problem for problem in problems_after(misplace))
 
 
 @pytest.mark.parametrize(
@@ -232,3 +232,27 @@ def test_checks_go_on_past_what_could_not_be_read() -> None:
         "published_parameters[1].values",
         "joints[1].limits.current_max_a",
     ]
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("joints.0.limits.position_max_rad", 1e8),
+        ("joints.0.limits.velocity_max_rad_s", 1e5),
+        ("joints.0.limits.torque_max_nm", 1e7),
+        ("joints.0.dh.a_m", 101.0),
+        ("joints.0.home_posture_rad", 1e300),
+        ("joints.0.drive.joint_offset_rad", -1e300),
+        ("workspace.ground_z_m", 1e300),
+        ("gravity_m_s2", [0.0, 0.0, -1001.0]),
+    ],
+)
+def test_numbers_that_no_robot_has(path: str, value: object) -> None:
+    assert any(" expected a number " in problem for problem in problems_after(put(path, value)))
+
+
+def test_too_many_joints() -> None:
+    def copy_joints(data: dict[str, Any]) -> None:
+        data["joints"] *= 9
+
+    assert "joints: an array of 36, expected at most 32 joints" in problems_after(copy_joints)

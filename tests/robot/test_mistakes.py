@@ -49,7 +49,7 @@ def test_ten_mistakes_yield_exactly_those_ten() -> None:
         'boards[1].spi.device: "/dev/ttyUSB0", expected an SPI device such as "/dev/spidev0.0"',
         'joints[0].kind: "linear", expected "axial" or "radial"',
         "joints[0].drive.gear_reductoin: unknown key (31.0), expected gear_reduction",
-        "joints[1].placement.xyz_m[1]: true, expected a number",
+        "joints[1].placement.xyz_m[1]: true, expected a number >= -100 and <= 100",
         "joints[1].limits.current_max_a: 17.0, expected at most 16.0, the mn4006's current_max_a",
         'joints[2].drive.motor: "mn4400", expected one of mn4004, mn4006, mn5006',
     )
@@ -62,7 +62,7 @@ def test_ten_mistakes_yield_exactly_those_ten() -> None:
             "gravity_m_s2 = [0, 0]",
             "gravity_m_s2: an array of 2, expected an array of 3, each a number",
         ),
-        ("gravity_m_s2 = [0, 0, -inf]", "gravity_m_s2[2]: -inf, expected a finite number"),
+        ("gravity_m_s2 = [0, 0, -inf]", "gravity_m_s2[2]: -inf, expected a number >= -1000"),
         ("gravity_m_s2 = 9.81", "gravity_m_s2: 9.81, expected an array of 3, each a number"),
         (
             "name = 'a\tb'",

@@ -56,7 +56,7 @@ def test_a_run_says_what_it_did(lab: Any) -> None:
     assert lab.processes() == {}
     info = lab.do("record", "info", file, "--json").json
     assert (info["samples"], info["missing"], info["robot"]) == (summary["cycles"], 0, "laas4")
-    assert info["link"] == "mock+spi"
+    assert info["link"] == "mock+spi?seed=0&spread=0.25"
 
 
 def test_a_shipped_robot_by_name_and_for_people(lab: Any) -> None:

@@ -209,7 +209,7 @@ def test_for_people(arm: Arm, monkeypatch: pytest.MonkeyPatch) -> None:
         "(validation)",
         "truth",
         "note: low-pass at",
-        "cls2: ",
+        "Usable: cls2 leaves ",
         "It holds for speeds",
     ):
         assert words in outcome.out

@@ -119,6 +119,15 @@ class _Figures:
         return make_figure(svg, f"Figure: {figure.title}", f"{figure.name}-")
 
 
+def _method_notes(result: Identification) -> list[str]:
+    """Each note once, behind all methods that make it."""
+    names: dict[str, list[str]] = {}
+    for method in result.methods:
+        for text in method.notes:
+            names.setdefault(text, []).append(method.name)
+    return [f"{', '.join(methods)}: {text}" for text, methods in names.items()]
+
+
 def _verdict(result: Identification) -> str:
     verdict = result.verdict
     word = "Usable with doubts" if verdict.doubts else "Usable"
@@ -140,7 +149,7 @@ def _methods(result: Identification, figures: _Figures) -> str:
         comparison_table(result),
         f"<p>{as_text(floor_text(result))}</p>",
         f'<p class="muted">{note}Terms are explained <a href="#terms">below</a>.</p>',
-        notes_list(f"{method.name}: {text}" for method in result.methods for text in method.notes),
+        notes_list(_method_notes(result)),
     ]
     if result.failed:
         failed = notes_list(f"{method.name}: {method.reason}" for method in result.failed)

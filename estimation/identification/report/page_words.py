@@ -43,6 +43,7 @@ TERMS: Final = (
 """Names and meanings, as HTML."""
 
 STYLE: Final = """
+body { max-width: 76rem }
 .verdict { border-left: 6px solid var(--forward); padding: .5rem 1rem; margin: 1rem 0;
   background: var(--grid) }
 .verdict.bad { border-color: var(--heat) } .verdict p:first-child { font-size: 1.15rem }

@@ -1,0 +1,143 @@
+"""Files that are damaged, endless, no files at all, or cannot be written: always a sentence."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+from daq.motion.trajectory_file import write_trajectory
+from daq.recording import RecordingFormatError, open_recording
+from estimation.array_files import read_array_file
+from estimation.csv_file import read_csv
+from estimation.errors import DatasetError
+from estimation.files import create_file
+
+Armature = Callable[..., Any]
+
+
+@contextmanager
+def no_room(size: int = 0) -> Iterator[None]:
+    """No file may become larger than this, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_pipe_is_no_recording(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.h5")
+    with pytest.raises(RecordingFormatError, match=r"pipe.h5: is no regular file"):
+        open_recording(tmp_path / "pipe.h5")
+
+
+def test_a_pipe_is_no_urdf(armature: Armature, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.urdf")
+    out = tmp_path / "arm.toml"
+    result = armature("robot", "from-urdf", str(tmp_path / "pipe.urdf"), "--out", str(out))
+    assert result.exit_code == 2
+    assert "pipe.urdf" in result.err and "is no regular file" in result.err
+
+
+def test_no_half_urdf_on_a_full_disk(armature: Armature, tmp_path: Path) -> None:
+    out = tmp_path / "arm.urdf"
+    with no_room():
+        result = armature("robot", "to-urdf", "laas4", "--out", str(out))
+    assert result.exit_code == 1
+    assert f"{out}: cannot be written: File too large" in result.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_half_trajectory_on_a_full_disk(tmp_path: Path) -> None:
+    rows = np.arange(1000.0)
+    path = tmp_path / "traj.h5"
+    with no_room(), pytest.raises(OSError, match=r"traj.h5: cannot be written: File too large$"):
+        write_trajectory(path, t_s=rows, q_rad=rows[:, None], dq_rad_s=rows[:, None])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_new_file_never_takes_the_place_of_another(tmp_path: Path) -> None:
+    create_file(tmp_path / "a", b"first")
+    with pytest.raises(FileExistsError):
+        create_file(tmp_path / "a", b"second")
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("a", b"first")]
+
+
+def test_groups_that_hold_themselves(tmp_path: Path) -> None:
+    path = tmp_path / "loops.h5"
+    with h5py.File(path, "w") as file:
+        groups = [file.create_group(f"g{number}") for number in range(40)]
+        for group in groups:
+            for other in groups:
+                group[other.name.strip("/")] = other
+        groups[0]["q"] = np.arange(20.0)
+    assert list(read_array_file(path).fields) == ["g0.q"]
+
+
+def test_too_many_arrays(tmp_path: Path) -> None:
+    path = tmp_path / "many.h5"
+    with h5py.File(path, "w", libver="latest") as file:
+        for number in range(10_001):
+            file.create_group(f"g{number}", track_order=False)
+    with pytest.raises(DatasetError, match="more than 10000 arrays"):
+        read_array_file(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1," * 600_000, "a line of more than 1000000 characters"),
+        ("1," * 2000 + "\n", "2001 columns, limit 1000"),
+        ("1 " * 2000 + "\n", "2000 columns, limit 1000"),
+        ("t,q\n" + "1," * 600_000, "a line of more than 1000000 characters"),
+    ],
+)
+def test_endless_lines(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "long.csv"
+    path.write_text(text)
+    with pytest.raises(DatasetError, match=message):
+        read_csv(path)
+
+
+def test_many_comments(tmp_path: Path) -> None:
+    path = tmp_path / "talk.csv"
+    path.write_text("# talk\n" * 100_000 + "t,q1\n\n# more\ns,deg\n1,2\n3,4\n")
+    values, names = read_csv(path)
+    assert names == ("t [s]", "q1 [deg]")
+    assert values.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+
+
+def test_long_doubles_may_overflow(tmp_path: Path) -> None:
+    path = tmp_path / "long.npz"
+    np.savez(path, q=np.array([np.longdouble("1e4000"), 1, 2]))
+    assert read_array_file(path).fields["q"].ravel().tolist() == [np.inf, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("seed", ["-1", str(1 << 63), "9" * 30])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("excite", "--robot", "laas4", "--out", "x.h5"),
+        ("demo", "--out", "demo"),
+        ("mock", "truth", "--robot", "laas4"),
+    ],
+)
+def test_seeds_that_no_file_can_hold(armature: Armature, words: tuple[str, ...], seed: str) -> None:
+    result = armature(*words, "--seed", seed)
+    assert result.exit_code == 2
+    assert f"{seed}: must not be negative, nor more than 9223372036854775807" in result.err
+
+
+def test_import_needs_a_name(armature: Armature) -> None:
+    result = armature("import", "a.csv", "--robot", "bench1", "--out", "")
+    assert result.exit_code == 2
+    assert "--out: expected the name of a file" in result.err
