@@ -523,7 +523,7 @@ def unusable(directory: Path, kind: str) -> Path:
     [
         ("missing", "missing.h5: cannot be read: No such file"),
         ("text", "text.h5: no HDF5 file, so no recording"),
-        ("directory", "directory.h5: cannot be read"),
+        ("directory", "directory.h5: "),
         ("trajectory", "trajectory.h5: "),
         ("bench", "a joint on the bench, without links: `armature bench analyse` is for it"),
         ("still", "nothing tells"),
