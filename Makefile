@@ -13,7 +13,7 @@ demo: $(STAMP)
 	$(BIN)/armature demo --out build/demo
 
 test: $(STAMP) check
-	$(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .

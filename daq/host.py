@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from daq.findings import Finding, Level
-from daq.robot.description import Robot, Timing
+from daq.robot import Robot, Timing
 from firmware_protocol.profiles import PROFILES
 
 _FRAME_BITS_MAX = 8 * max(profile.frame_size for profile in PROFILES.values())

@@ -14,7 +14,7 @@ import resource
 import time
 from collections.abc import Iterator
 
-from daq.robot.description import Timing
+from daq.robot import Timing
 
 CPU_LATENCY = "/dev/cpu_dma_latency"
 _NS_PER_S = 1_000_000_000

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from daq.errors import ConfigError
-from daq.robot.description import BoardPort, Joint, Robot
+from daq.robot import BoardPort, Joint, Robot
 from firmware_protocol.errors import UnknownNameError
 from firmware_protocol.fields import Field
 from firmware_protocol.profile import Profile

@@ -14,8 +14,6 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +28,9 @@ from estimation.board_effects import (
     held_bias_a,
 )
 from estimation.errors import DatasetError
+from estimation.sample_times import SampleTimes, is_in_time
 from estimation.spikes import find_spikes
+from estimation.stretch import Stretch
 from estimation.uniform_rows import at, make_grid
 from estimation.usable_rows import HOLE_MAX_S, IMPORT_LINK, DatasetSummary, UsableRows
 
@@ -43,79 +43,9 @@ ROWS_MAX = 120_000
 ROWS_MIN = 200
 """Of a stretch: from less no filter makes anything."""
 _GAINS = ("kp_a_per_rad", "kd_a_s_per_rad", "ki_a_per_rad_s")
-UNUSUAL_S = 0.3e-3
-"""An exchange that takes so much longer than usual leaves open when values were taken."""
-IN_TIME_S, IN_TIME_RAD = 0.25e-3, 5e-4
-"""How much earlier or later than it should be a value may have been taken, and what the board's
-filtered velocity and an encoder's counts may be off by on top."""
 OVERLAP_S = 2.0
 """What two pieces of a long stretch share on either side: a filter of 5 Hz has forgotten its border
 to 1e-9 by then."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
-    """Samples without a long hole, at a constant rate; arrays of shape (n,) or (n, joints).
-
-    Attributes:
-        source: The recording.
-        first_seq: Number of the first sample in its session.
-        run_row: Rows of the same run before the first; 0 unless a long run came in pieces.
-        rows_after: Rows of the same run after the last, likewise.
-        lead_rows: Overlap at the beginning, for filters; belongs to the piece before.
-        tail_rows: Overlap at the end; belongs to the piece after.
-        begins_run: Whether nothing lies before: a true border. Then `lead_rows` is 0.
-        ends_run: Whether nothing follows.
-        period_s: Time between two samples.
-        t_s: When values were taken, since the recording's first sample.
-        q_rad: Measured joint angles.
-        dq_rad_s: Measured joint velocities; None where there are none.
-        tau_nm: Torques at the joints, from the current; unfiltered, corrected where a board held
-            its reference.
-        iq_a: Measured currents; None where there are none.
-        reference_position_rad: Joint angles that were sent; None where nothing was.
-        reference_velocity_rad_s: Likewise.
-        kp_a_per_rad: Gains at the motor; None where nothing was sent.
-        kd_a_s_per_rad: Likewise.
-        ki_a_per_rad_s: Likewise, or the boards have none.
-        profiles: Wire format of each joint's board; empty where there is none.
-        velocity_lag_s: Of the velocities behind the angles, first order; 0 where not known.
-        torque_lag_s: Of the torques, likewise.
-        is_in_hole: Rows that nobody measured, or wrongly: interpolated for filters, not to be
-            counted; None where there are none.
-    """
-
-    source: Path
-    first_seq: int
-    run_row: int
-    rows_after: int
-    lead_rows: int
-    tail_rows: int
-    begins_run: bool
-    ends_run: bool
-    period_s: float
-    t_s: FloatArray
-    q_rad: FloatArray
-    dq_rad_s: FloatArray | None
-    tau_nm: FloatArray
-    iq_a: FloatArray | None
-    reference_position_rad: FloatArray | None
-    reference_velocity_rad_s: FloatArray | None
-    kp_a_per_rad: FloatArray | None
-    kd_a_s_per_rad: FloatArray | None
-    ki_a_per_rad_s: FloatArray | None
-    profiles: tuple[str, ...]
-    velocity_lag_s: float
-    torque_lag_s: float
-    is_in_hole: Flags | None = None
-
-    @property
-    def rate_hz(self) -> float:
-        """Samples per second."""
-        return 1.0 / self.period_s
-
-    def __len__(self) -> int:
-        return len(self.t_s)
 
 
 def summarise(
@@ -192,11 +122,9 @@ class _Reader:
     def __init__(self, recording: Recording, holds_reference: Callable[[str], bool]) -> None:
         self.period_s = recording.period_ns * 1e-9
         self._recording = recording
-        self._start_t_ns = int(recording.attributes["start_t_ns"])
         self._is_import = recording.attributes["link"] == IMPORT_LINK
+        self._times = SampleTimes(recording)
         self._profiles = _profiles(recording)
-        few = recording["transfer_ns"][: 1 << 16] if recording.sample_count else np.zeros(1)
-        self._exchange_s = float(np.median(few)) * 1e-9
         self._holds_position = np.array([holds_reference(name) for name in self._profiles])
         self._reduction, self._nm_per_a = np.ones((2, len(self._profiles)))
         if not self._is_import:
@@ -208,12 +136,12 @@ class _Reader:
         self, run: tuple[int, int], piece: tuple[int, int], overlap: int, *, has_velocity: bool
     ) -> Stretch:
         first, last = max(run[0], piece[0] - overlap), min(run[1], piece[1] + overlap)
-        start_s = self._taken_s(run[0])
+        start_s = self._times.taken_s(run[0])
         # In periods since the run's first value: where the run ends, and where the piece and its
         # overlap begin and end.
-        count = math.floor((self._taken_s(run[1] - 1) - start_s) / self.period_s + 1e-3) + 1
+        count = math.floor((self._times.taken_s(run[1] - 1) - start_s) / self.period_s + 1e-3) + 1
         edges = [
-            (self._taken_s(row) - start_s) / self.period_s if row < run[1] else count
+            (self._times.taken_s(row) - start_s) / self.period_s if row < run[1] else count
             for row in (first, piece[0], piece[1], last)
         ]
         lead, begin, end, tail = (min(math.ceil(edge - 1e-3), count) for edge in edges)
@@ -274,43 +202,12 @@ class _Reader:
             torque_lag_s=0.0 if self._is_import else CURRENT_FILTER_S,
         )
 
-    def _taken_s(self, row: int) -> float:
-        """When the values of a row were taken, also of the one that would follow the last."""
-        if row < self._recording.sample_count:
-            return float(self._times_s(slice(row, row + 1))[1][0])
-        return float(self._times_s(slice(row - 1, row))[1][0] + self.period_s)
-
-    def _times_s(self, rows: slice) -> tuple[FloatArray, FloatArray, Flags]:
-        """When commands of rows were sent, when their values were taken, and whether that is sure.
-
-        A reply is as old as the end of the exchange before it. Where that exchange is missing or
-        took unusually long (which board it waited for is not known), one period is a guess.
-        """
-        before = slice(max(rows.start - 1, 0), rows.stop)
-        sent_s = (self._recording["t_ns"][before] - self._start_t_ns) * 1e-9
-        if self._is_import:
-            sent_s = sent_s[-(rows.stop - rows.start) :]
-            return sent_s, sent_s, np.ones(len(sent_s), bool)
-        seq = self._recording["seq"][before].astype(np.int64)
-        exchange_s = self._recording["transfer_ns"][before] * 1e-9
-        if before.start == rows.start:
-            sent_s = np.concatenate([sent_s[:1] - self.period_s, sent_s])
-            seq = np.concatenate([seq[:1] - 1, seq])
-            exchange_s = np.concatenate([[self._exchange_s], exchange_s])
-        is_sure = (np.diff(seq) == 1) & (exchange_s[:-1] <= self._exchange_s + UNUSUAL_S)
-        taken_s = np.where(
-            is_sure,
-            sent_s[:-1] + exchange_s[:-1],
-            sent_s[1:] - self.period_s + self._exchange_s,
-        )
-        return sent_s[1:], taken_s, is_sure
-
     def _usable(
         self, rows: slice, *, has_velocity: bool
     ) -> tuple[slice | _Chosen, FloatArray, FloatArray]:
         """Rows with sound values; when they were sent and when their values were taken."""
         recording = self._recording
-        sent_s, taken_s, is_sure = self._times_s(rows)
+        sent_s, taken_s, is_sure = self._times.of(rows)
         names = ["joint_position_rad", "joint_torque_nm"]
         names += ["joint_velocity_rad_s"] if has_velocity else []
         sound = recording["joint_valid"][rows].all(axis=1) & is_sure
@@ -321,26 +218,14 @@ class _Reader:
         for name in names[:2]:
             sound[judged] &= ~find_spikes(columns[name][judged]).any(axis=1)
         if has_velocity and not self._is_import:
-            sound &= self._is_in_time(rows, taken_s)
+            sound &= is_in_time(
+                recording["joint_position_rad"][rows],
+                recording["joint_velocity_rad_s"][rows],
+                taken_s,
+            )
         if sound.all():
             return rows, sent_s, taken_s
         return _Chosen(rows, np.flatnonzero(sound)), sent_s[sound], taken_s[sound]
-
-    def _is_in_time(self, rows: slice, taken_s: FloatArray) -> Flags:
-        """Whether positions have moved on by what the velocities say, for every joint.
-
-        If not, a value was not taken when it should have been: a computer, or a mock board's
-        process, was away in the middle of an exchange.
-        """
-        q_rad = self._recording["joint_position_rad"][rows]
-        dq_rad_s = self._recording["joint_velocity_rad_s"][rows]
-        speed_rad_s = 0.5 * (dq_rad_s[1:] + dq_rad_s[:-1])
-        surplus_rad = np.diff(q_rad, axis=0) - speed_rad_s * np.diff(taken_s)[:, np.newaxis]
-        allowed_rad = IN_TIME_S * np.abs(speed_rad_s) + IN_TIME_RAD
-        is_wrong = (np.abs(surplus_rad) > allowed_rad).any(axis=1)
-        is_in_time = np.ones(len(q_rad), bool)
-        is_in_time[1:][is_wrong] = False
-        return is_in_time
 
     def _held_nm(
         self,

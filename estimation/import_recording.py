@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
 
-from daq.recording import RecordingWriter
+from daq.recording import RecordedEvent, RecordingWriter
 from daq.recording.info import RecordingInfo
 from daq.recording.layout import COLUMNS, Axis
 from daq.robot import Robot
@@ -43,15 +43,6 @@ class Origin:
 
     host: str
     armature_version: str
-
-
-class _Event(NamedTuple):
-    seq: int
-    t_ns: int
-    kind: str
-    severity: str
-    source: str
-    text: str
 
 
 def write_import(
@@ -111,8 +102,8 @@ def write_import(
     )
     writer.add_events(
         [
-            _Event(0, 0, EVENT, "info", "", _sentence(facts)),
-            _Event(0, 0, FACTS_EVENT, "debug", "", msgspec.json.encode(facts).decode()),
+            RecordedEvent(0, 0, EVENT, "info", "", _sentence(facts)),
+            RecordedEvent(0, 0, FACTS_EVENT, "debug", "", msgspec.json.encode(facts).decode()),
         ]
     )
     for first in range(0, len(sampling.seq), _BLOCK_ROWS):

@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estimation import signals
-from estimation.dataset import Stretch
 from estimation.errors import DatasetError
 from estimation.preparation_settings import PreparationSettings, choose_settings
 from estimation.signals import STENCIL_ROWS, FloatArray, derivative, low_pass
 from estimation.spectra import derivative_fft, low_pass_fft
+from estimation.stretch import Stretch
 from estimation.uniform_rows import widened
 
 __all__ = [

@@ -12,9 +12,9 @@ from typing import Literal
 
 import numpy as np
 
-from estimation.dataset import Stretch
 from estimation.errors import DatasetError
 from estimation.spectra import choose_cutoff_hz
+from estimation.stretch import Stretch
 from estimation.velocity_choice import Spectra
 
 Velocity = Literal["measured", "differentiated"]

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import signal
 
-from estimation.dataset import Stretch
 from estimation.errors import DatasetError
 from estimation.spectra import content_end_hz, segment_rows
+from estimation.stretch import Stretch
 
 FloatArray = NDArray[np.float64]
 

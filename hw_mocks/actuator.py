@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from daq.robot.description import Motor, Robot
+from daq.robot import Motor, Robot
 from hw_mocks.effects import Effects
 
 

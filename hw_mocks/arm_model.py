@@ -14,7 +14,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from daq.robot.description import Joint, Placement, Robot
+from daq.robot import Joint, Placement, Robot
 from daq.robot.geometry import Matrix, joint_poses
 from hw_mocks.errors import MockConfigError
 from hw_mocks.transmission import make_transmission

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from daq.robot.description import BoardPort, Joint, Robot
+from daq.robot import BoardPort, Joint, Robot
 from firmware_protocol.errors import UnknownNameError
 from firmware_protocol.profile import Profile
 from firmware_protocol.profiles import profile_named

@@ -13,7 +13,7 @@ from enum import Enum, auto
 
 import numpy as np
 
-from daq.robot.description import Drive, Motor
+from daq.robot import Drive, Motor
 from firmware_protocol.profile import Behaviour, OnWatchdog
 from hw_mocks.actuator import Actuator
 from hw_mocks.current_sensor import CurrentSensor

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from daq.robot.description import Inertia, Joint, Link, Robot
+from daq.robot import Inertia, Joint, Link, Robot
 from daq.robot.geometry import pseudo_inertia
 from hw_mocks.errors import MockConfigError
 

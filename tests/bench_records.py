@@ -11,13 +11,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
 import scipy.signal
 
-from daq.recording import RecordingWriter
+from daq.recording import RecordedEvent, RecordingWriter
 from daq.recording import bench_events as ev
 from daq.recording.bench_events import BenchHeader, LoadArm, MockTruth
 from daq.recording.info import RecordingInfo
@@ -72,17 +72,6 @@ class Plant:
         extra_nm = 0.0 if self.static_nm is None else (self.static_nm - self.f_nm) * faded
         coulomb_nm = drive.load_to_motor * (self.f_nm + extra_nm)
         return self.b_nms * velocity_rad_s + coulomb_nm * np.sign(velocity_rad_s)
-
-
-class Event(NamedTuple):
-    """A row of the table of events."""
-
-    seq: int
-    t_ns: int
-    kind: str
-    severity: str
-    source: str
-    text: str
 
 
 def make_robot(
@@ -577,7 +566,8 @@ class BenchTest:
         writer = RecordingWriter(path, self._info())
         writer.append({name: values[:rows] for name, values in self._columns().items()})
         writer.add_events(
-            Event(seq, START_T_NS, kind, "info", self.joint.name, text) for seq, kind, text in marks
+            RecordedEvent(seq, START_T_NS, kind, "info", self.joint.name, text)
+            for seq, kind, text in marks
         )
         writer.close()
         return path

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daq.robot import Robot, load_robot
-from estimation.dataset import Stretch
 from estimation.excitation.fourier import FreeCoefficients
 from estimation.excitation.motion import Motion
 from estimation.identification.bounds import Bounds, bounds_of
+from estimation.identification.factors import Factors
 from estimation.identification.problem import Problem
-from estimation.identification.reduction import Factors, Reducer
+from estimation.identification.reduction import Reducer
 from estimation.model.base import BaseParameters, find_base
 from estimation.model.forward_dynamics import ForwardDynamics
 from estimation.model.parameters import Parameters, cad_vector, choose_parameters
@@ -24,6 +24,7 @@ from estimation.model.position_law import PositionLaw
 from estimation.model.regressor import Regressor
 from estimation.model.simulation import Simulation, simulate_closed_loop
 from estimation.preparation import Prepared
+from estimation.stretch import Stretch
 from hw_mocks.truth import Truth, draw_truth
 
 FloatArray = NDArray[np.float64]
@@ -222,25 +223,15 @@ def recorded(
 
     return Stretch(
         source=Path("simulated.h5"),
-        first_seq=0,
-        run_row=0,
-        rows_after=0,
-        lead_rows=0,
-        tail_rows=0,
-        begins_run=True,
-        ends_run=True,
         period_s=1e-3,
         t_s=np.arange(shape[0]) * 1e-3,
         q_rad=motion.q_rad + noise(angle_noise_rad),
         dq_rad_s=motion.dq_rad_s + noise(speed_noise_rad_s),
         tau_nm=motion.tau_nm + noise(torque_noise_nm),
-        iq_a=None,
         reference_position_rad=law.reference_rad[1:],
         reference_velocity_rad_s=law.reference_rad_s[1:],
         kp_a_per_rad=gain(law.kp_a_per_rad),
         kd_a_s_per_rad=gain(law.kd_a_s_per_rad),
         ki_a_per_rad_s=gain(law.ki_a_per_rad_s),
         profiles=("arm",) * shape[1],
-        velocity_lag_s=0.0,
-        torque_lag_s=0.0,
     )

@@ -58,10 +58,6 @@ def make_method(name: str, total: float, joints: int, *, has_validation: bool) -
     return MethodResult(
         name=name,
         summary=f"summary of {name}",
-        identification_percent=known.moving,
-        identification_percent_per_joint=known.per_joint,
-        validation_percent=unknown.moving if unknown else None,
-        validation_percent_per_joint=unknown.per_joint if unknown else None,
         identification=known,
         validation=unknown,
         cross_validation_percent=None if name in {"cad", "slsqp", "sa"} else 1.05 * total,

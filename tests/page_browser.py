@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 
+import matplotlib.image
 import pytest
 
 VOID = {"meta", "br", "link", "img", "hr", "input"}
@@ -87,3 +89,21 @@ def open_browser(directory: Path) -> Browser:
             pytest.fail("no chromium in CI: no browser would have shown the page")
         pytest.skip("no chromium")
     return Browser(program, directory)
+
+
+def assert_drawn(browser: Browser, page: str, width: int, *, ink_min: float) -> None:
+    """A page has ink all the way down, and is no wider than the screen."""
+    ruler = """<script>document.title =
+      `${document.documentElement.scrollWidth} in ${innerWidth}`;</script></body>"""
+    shot = browser.directory / "page.png"
+    measured = page.replace("</body>", ruler)
+    browser.show(measured, f"--window-size={width},1800", f"--screenshot={shot}")
+    picture = matplotlib.image.imread(shot)[..., :3]
+    assert picture.shape[1] == width
+    dark = (picture < 0.5).all(axis=2)
+    assert ink_min < dark.mean() < 0.5
+    for band in range(3):
+        assert dark[band * 600 : (band + 1) * 600].any()
+    dom, _ = browser.show(measured, f"--window-size={width},1800", "--dump-dom")
+    title = re.search(r"<title>(\d+) in (\d+)</title>", dom)
+    assert title and int(title[1]) <= int(title[2])

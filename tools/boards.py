@@ -14,7 +14,7 @@ from daq.links.link import Link
 from daq.links.serial import SerialLink
 from daq.links.spi import SpiLink
 from daq.links.trace import TracingLink
-from daq.robot.description import BoardPort, Robot
+from daq.robot import BoardPort, Robot
 from daq.wire_limits import board_profile
 from firmware_protocol.codec import reply_codec
 from firmware_protocol.fields import Framing

@@ -13,7 +13,18 @@ from estimation.identification.result import Identification
 def facts_of(result: Identification) -> dict[str, Any]:
     """Everything; infinite numbers, which JSON does not know, as null."""
     facts: dict[str, Any] = msgspec.to_builtins(result)
+    facts["methods"] = [_with_headline(row) for row in facts["methods"]]
     return {key: _finite(value) for key, value in facts.items()}
+
+
+def _with_headline(row: dict[str, Any]) -> dict[str, Any]:
+    """The errors that are compared, beside the details: over rows in which joints move."""
+    headline: dict[str, Any] = {"name": row["name"], "summary": row["summary"]}
+    for data in ("identification", "validation"):
+        errors = row[data]
+        headline[f"{data}_percent"] = None if errors is None else errors["moving"]
+        headline[f"{data}_percent_per_joint"] = None if errors is None else errors["per_joint"]
+    return headline | row
 
 
 def _finite(value: Any) -> Any:

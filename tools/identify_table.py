@@ -75,12 +75,12 @@ def _comparison(result: Identification) -> Table:
 
 
 def _cells(row: MethodResult, chosen: str, *, has_truth: bool) -> list[str]:
-    judged = row.validation or row.identification
+    judged = row.judged
     low, high = row.inertia_matrix_condition
     cells = [
         f"{row.name} ←" if row.name == chosen else row.name,
-        f"{row.identification_percent:.2f}",
-        "–" if row.validation_percent is None else f"{row.validation_percent:.2f}",
+        f"{row.identification.moving:.2f}",
+        "–" if row.validation is None else f"{row.validation.moving:.2f}",
         f"{judged.all_rows:.2f}",
         "yes" if row.consistent else "no",
         f"{low:.0f}–{high:.0f}" if math.isfinite(high) else "not > 0",
@@ -95,12 +95,11 @@ def _cells(row: MethodResult, chosen: str, *, has_truth: bool) -> list[str]:
 def _per_joint(result: Identification) -> Table:
     table = Table(title=f"Error of each joint's torque, % ({_data(result)})")
     table.add_column("method")
-    count = len(result.methods[0].identification_percent_per_joint)
+    count = len(result.methods[0].identification.per_joint)
     for joint in range(count):
         table.add_column(f"joint {joint + 1}", justify="right")
     for row in result.methods:
-        errors = row.validation_percent_per_joint or row.identification_percent_per_joint
-        table.add_row(row.name, *(f"{error:.2f}" for error in errors))
+        table.add_row(row.name, *(f"{error:.2f}" for error in row.judged.per_joint))
     return table
 
 

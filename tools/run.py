@@ -38,7 +38,7 @@ def add_to(verbs: Verbs, summary: str) -> None:
         "run",
         handler=_run,
         summary=summary,
-        example="  armature run --robot laas4 --link mock --duration 20 --record run.h5\n"
+        example="  armature run --robot laas4 --link mock --duration 5 --record run.h5\n"
         "  armature run --robot laas4 --link mock --fast --home --duration 25 --record home.h5",
     )
     add_robot_option(parser)

@@ -16,7 +16,7 @@ import msgspec
 
 from daq.errors import ConfigError
 from daq.recording.bench_events import BenchHeader, LoadArm, MockTruth
-from daq.robot.description import Gains, Joint, Robot
+from daq.robot import Gains, Joint, Robot
 from daq.robot.velocity_gains import advice, choose_gains
 
 TURN_MAX_S = 4.0

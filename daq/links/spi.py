@@ -11,7 +11,7 @@ from typing import Any
 from daq.errors import TransportError
 from daq.links.device_lock import DeviceLock
 from daq.links.failures import transport_error
-from daq.robot.description import SpiPort
+from daq.robot import SpiPort
 from firmware_protocol.fields import Framing
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from daq.robot.description import Joint, Motor
+from daq.robot import Joint, Motor
 from firmware_protocol.codec import FrameCodec
 from firmware_protocol.fields import Field
 from firmware_protocol.profile import Behaviour

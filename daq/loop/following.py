@@ -12,7 +12,7 @@ from daq.loop.machine import Machine
 from daq.loop.track import Track
 from daq.loop.wording import beyond
 from daq.motion.planning import acceleration_max_rad_s2
-from daq.robot.description import Safety
+from daq.robot import Safety
 from daq.states import Mode, State
 
 _LOOK_AHEAD_S = 0.06

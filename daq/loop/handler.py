@@ -14,7 +14,7 @@ from daq.loop.upload import Upload
 from daq.loop.wording import beyond
 from daq.motion.errors import MotionError
 from daq.motion.homing import HINT_MAX
-from daq.robot.description import Gains, Robot
+from daq.robot import Gains, Robot
 from daq.states import MODE_NAMES, Mode, State
 from daq.stream import messages as m
 from daq.stream.errors import RefusedError

@@ -17,7 +17,7 @@ from daq.loop.events import Events
 from daq.loop.machine import Machine
 from daq.loop.unit import Unit
 from daq.loop.wording import beyond
-from daq.robot.description import Bus, Robot, Safety
+from daq.robot import Bus, Robot, Safety
 from daq.states import State
 from firmware_protocol.profile import ERROR_MASK
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from daq.loop.axis import Axis, Law
 from daq.motion.motion import Motion
-from daq.robot.description import Gains
+from daq.robot import Gains
 from daq.states import Mode
 
 BLEND_S = 0.1

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from daq.board import Board, Outcome
 from daq.errors import TransportError
 from daq.loop.axis import NEVER, Axis
-from daq.robot.description import BoardPort, Robot
+from daq.robot import BoardPort, Robot
 from daq.samples import NO_EXCHANGE
 from firmware_protocol.codec import command_codec, reply_codec
 from firmware_protocol.fields import Fault, Field

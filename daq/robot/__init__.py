@@ -4,31 +4,28 @@ One of the two contract packages that every other package may import. It needs o
 knows nothing of links, boards or wires.
 """
 
+from daq.robot.bodies import DhRow, Inertia, JointDynamics, Link, LinkBounds, Placement
 from daq.robot.description import (
+    Estimation,
+    Joint,
+    JointLimits,
+    PublishedParameters,
+    Robot,
+    Transmission,
+    Workspace,
+)
+from daq.robot.driving import (
     Bench,
     BoardPort,
     Bus,
     Control,
-    DhRow,
     Drive,
-    Estimation,
     Friction,
     Gains,
-    Inertia,
-    Joint,
-    JointDynamics,
-    JointLimits,
-    Link,
-    LinkBounds,
     Motor,
-    Placement,
-    PublishedParameters,
-    Robot,
     Safety,
     SpiPort,
     Timing,
-    Transmission,
-    Workspace,
 )
 from daq.robot.load import load_robot, robot_text, shipped_robots
 from daq.robot.parse import parse_robot

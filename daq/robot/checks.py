@@ -20,15 +20,8 @@ from daq.robot.arm_checks import (
     check_parts,
     check_total_mass,
 )
-from daq.robot.description import (
-    NOT_DRIVEN,
-    BoardPort,
-    Bus,
-    Drive,
-    Joint,
-    PublishedParameters,
-    Robot,
-)
+from daq.robot.description import NOT_DRIVEN, Joint, PublishedParameters, Robot
+from daq.robot.driving import BoardPort, Bus, Drive
 from daq.robot.reading import Problem, Unreadable, UnreadableError, describe, show
 
 JOINTS_MAX = 32

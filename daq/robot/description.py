@@ -14,18 +14,15 @@ import msgspec
 from msgspec import Meta
 
 from daq.errors import ConfigError
-from daq.robot.bodies import DhRow, Inertia, JointDynamics, Link, LinkBounds, Placement
+from daq.robot.bodies import DhRow, JointDynamics, Link, LinkBounds, Placement
 from daq.robot.driving import (
     Bench,
     BoardPort,
     Bus,
     Control,
     Drive,
-    Friction,
-    Gains,
     Motor,
     Safety,
-    SpiPort,
     Timing,
 )
 from daq.robot.tables import (
@@ -39,33 +36,6 @@ from daq.robot.tables import (
     Speed,
     Torque,
 )
-
-__all__ = [
-    "Bench",
-    "BoardPort",
-    "Bus",
-    "Control",
-    "DhRow",
-    "Drive",
-    "Estimation",
-    "Friction",
-    "Gains",
-    "Inertia",
-    "Joint",
-    "JointDynamics",
-    "JointLimits",
-    "Link",
-    "LinkBounds",
-    "Motor",
-    "Placement",
-    "PublishedParameters",
-    "Robot",
-    "Safety",
-    "SpiPort",
-    "Timing",
-    "Transmission",
-    "Workspace",
-]
 
 NOT_DRIVEN = "it can be analysed, not driven; add bus, boards, motors and drives to its file"
 """What to say to somebody who wants to drive a robot that has nothing to be driven by."""

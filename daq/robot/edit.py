@@ -11,16 +11,9 @@ from collections.abc import Mapping
 import msgspec
 
 from daq.errors import ConfigError
-from daq.robot.description import (
-    Control,
-    Estimation,
-    Friction,
-    Gains,
-    JointDynamics,
-    Link,
-    Robot,
-    Workspace,
-)
+from daq.robot.bodies import JointDynamics, Link
+from daq.robot.description import Estimation, Robot, Workspace
+from daq.robot.driving import Control, Friction, Gains
 from daq.robot.parse import parse_robot
 from daq.robot.reading import show, suggest
 from daq.robot.toml_text import Path, joined, put, statements_of, without

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from daq.robot.description import Gains, Joint, Motor
+from daq.robot.description import Joint
+from daq.robot.driving import Gains, Motor
 
 LOOP_RAD_S, INTEGRAL_RAD_S = 100.0, 10.0
 """Bandwidth of the velocity loop, and of its integral part."""

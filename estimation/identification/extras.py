@@ -10,11 +10,10 @@ from estimation.dataset import read_stretches
 from estimation.identification.gathering import reduce_samples
 from estimation.identification.instruments import make_instruments
 from estimation.identification.moving_again import simulate_recording
-from estimation.identification.payload import Interval, identify_payload
+from estimation.identification.payload import identify_payload
 from estimation.identification.problem import Instruments, Problem
 from estimation.identification.request import Request
 from estimation.identification.result import (
-    IntervalResult,
     MethodResult,
     PayloadResult,
     SimulationErrors,
@@ -66,13 +65,9 @@ def find_payload(
     loaded = replace(problem, factors=data.moving, samples=samples.prepared)
     found = identify_payload(problem, loaded)
     return PayloadResult(
-        mass_kg=_interval(found.mass_kg),
-        centre_m=tuple(map(_interval, found.centre_m)),
-        inertia_kg_m2=tuple(map(_interval, found.inertia_kg_m2)),
+        mass_kg=found.mass_kg,
+        centre_m=found.centre_m,
+        inertia_kg_m2=found.inertia_kg_m2,
         misfit=found.misfit,
         notes=found.notes,
     )
-
-
-def _interval(found: Interval) -> IntervalResult:
-    return IntervalResult(value=found.value, low=found.low, high=found.high)

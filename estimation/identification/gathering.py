@@ -2,22 +2,108 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from daq.recording import open_recording
-from daq.robot import Robot
+from daq.robot import Robot, parse_robot
 from daq.robot.geometry import joint_poses
 from estimation.dataset import summarise
 from estimation.errors import DatasetError
 from estimation.identification.judging import Data
 from estimation.identification.reduction import Reducer
+from estimation.identification.request import Request
 from estimation.identification.result import RecordingSummary
-from estimation.identification.samples import Samples, Wishes
-from estimation.model.base import BaseParameters
+from estimation.identification.samples import Samples, Wishes, choose_preparation
+from estimation.identification.stretches import Stretches
+from estimation.model.base import BaseParameters, find_base
+from estimation.model.parameters import choose_parameters
 from estimation.model.regressor import Regressor
+from estimation.preparation import PreparationSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """What is known before anything is estimated.
+
+    Attributes:
+        robot: That is to be identified.
+        robot_text: Its file.
+        regressor: Of it.
+        base: Its base parameters.
+        settings: How samples are prepared.
+        notes: What was chosen for them and why, and what a reader should know of the recordings.
+        samples: Of the identification recordings.
+        training: Their factors.
+        validation_samples: None where nothing is there to validate with.
+        validation: Their factors, likewise.
+        recordings: How much of each was used.
+        validation_recordings: Likewise.
+    """
+
+    robot: Robot
+    robot_text: str
+    regressor: Regressor
+    base: BaseParameters
+    settings: PreparationSettings
+    notes: tuple[str, ...]
+    samples: Samples
+    training: Data
+    validation_samples: Samples | None
+    validation: Data | None
+    recordings: tuple[RecordingSummary, ...]
+    validation_recordings: tuple[RecordingSummary, ...]
+
+
+def gather(request: Request, progress: Callable[[str], None]) -> Gathered:
+    """Read recordings and reduce them.
+
+    Args:
+        request: What is to be done.
+        progress: Told what is being done.
+
+    Raises:
+        DatasetError: The recordings cannot be used.
+    """
+    recorded = (*request.recordings, *request.validations, *request.payloads)
+    text = request.robot_text or common_text(recorded)
+    robot = parse_robot(text, "the robot file")
+    check_joints(robot, recorded)
+    regressor = Regressor(robot, choose_parameters(robot, request.terms))
+    base = find_base(regressor)
+    progress("reading")
+    stretches = Stretches(request.recordings, all_modes=request.wishes.all_modes)
+    settings, notes = choose_preparation(stretches, request.wishes)
+    samples = Samples(stretches, settings, regressor.switching, request.wishes)
+    training = reduce_samples(regressor, base, samples, block_s=request.block_s)
+    paths, wishes = _validation_of(request)
+    validation, validation_samples = None, None
+    if paths:
+        progress("reading validation")
+        validation_samples = Samples(paths, settings, regressor.switching, wishes)
+        validation = reduce_samples(regressor, base, validation_samples, block_s=request.block_s)
+    recordings = tuple(summary_of(path, request.wishes) for path in request.recordings)
+    return Gathered(
+        robot=robot,
+        robot_text=text,
+        regressor=regressor,
+        base=base,
+        settings=settings,
+        notes=(
+            *notes,
+            *_lost_notes(samples.lost_share),
+            *(note for known in recordings for note in known.notes),
+        ),
+        samples=samples,
+        training=training,
+        validation_samples=validation_samples,
+        validation=validation,
+        recordings=recordings,
+        validation_recordings=tuple(summary_of(path, wishes) for path in paths),
+    )
 
 
 def common_text(paths: Sequence[Path]) -> str:
@@ -102,6 +188,22 @@ def summary_of(path: Path, wishes: Wishes) -> RecordingSummary:
         left_out=left_out,
         seconds=used * found.period_s,
         notes=() if found.chosen == "import" else _homing_notes(path, found.not_homed),
+    )
+
+
+def _validation_of(request: Request) -> tuple[tuple[Path, ...], Wishes]:
+    """Recordings to judge by, and which of their rows: all, or those that were not identified."""
+    if request.has_split:
+        return request.recordings, replace(request.wishes, is_outside=True)
+    return request.validations, replace(request.wishes, rows=(0.0, 1.0), is_averaged=False)
+
+
+def _lost_notes(share: float) -> tuple[str, ...]:
+    if share <= 0.0:
+        return ()
+    return (
+        f"{100.0 * share:.2g} % of the samples were lost or late: filters go on across them, but "
+        "they and what lies beside them do not count",
     )
 
 

@@ -22,7 +22,6 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from estimation.dataset import Stretch
 from estimation.errors import DatasetError, EstimationError
 from estimation.identification.constrained import estimate_cls2
 from estimation.identification.linear import base_symbols, estimate_wls, joint_weights, solve
@@ -32,6 +31,7 @@ from estimation.model.forward_dynamics import ForwardDynamics
 from estimation.model.regressor import Regressor
 from estimation.model.simulation import simulate_stretch
 from estimation.preparation import PreparationSettings, Prepared, prepare
+from estimation.stretch import Stretch
 
 FloatArray = NDArray[np.float64]
 

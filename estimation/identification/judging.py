@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from estimation.errors import EstimationError
 from estimation.identification.constrained import find_consistent
+from estimation.identification.factors import Factors, folds
 from estimation.identification.methods import METHODS
 from estimation.identification.problem import Estimate, Problem
 from estimation.identification.pseudo_inertia import least_eigenvalues
-from estimation.identification.reduction import Factors, folds
 from estimation.identification.result import ErrorsPercent, MethodResult
 
 FloatArray = NDArray[np.float64]
@@ -92,10 +92,6 @@ def judge(
     return MethodResult(
         name=estimate.method,
         summary=METHODS[estimate.method].summary,
-        identification_percent=known.moving,
-        identification_percent_per_joint=known.per_joint,
-        validation_percent=unknown.moving if unknown else None,
-        validation_percent_per_joint=unknown.per_joint if unknown else None,
         identification=known,
         validation=unknown,
         cross_validation_percent=_cross_validate(problem, estimate.method),

@@ -13,13 +13,9 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from estimation.errors import DatasetError
+from estimation.identification.factors import Factors, triangular
 from estimation.identification.problem import Estimate, Problem
-from estimation.identification.reduction import (
-    PIECE_SAMPLES,
-    Factors,
-    design,
-    triangular,
-)
+from estimation.identification.reduction import PIECE_SAMPLES, design
 
 FloatArray = NDArray[np.float64]
 

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from estimation.dataset import Stretch, read_stretches
+from estimation.dataset import read_stretches
 from estimation.errors import EstimationError
 from estimation.identification.problem import Problem
 from estimation.identification.result import SimulationErrors
 from estimation.model.forward_dynamics import ForwardDynamics
 from estimation.model.simulation import WINDOW_S, closed_loop_errors, open_loop_errors
+from estimation.stretch import Stretch
 
 _LONGEST_S = 20.0
 """What is simulated of a recording."""

@@ -27,6 +27,7 @@ from estimation.identification.convex import SOLVED, solve_programme
 from estimation.identification.linear import base_symbols, solve
 from estimation.identification.problem import Problem
 from estimation.identification.pseudo_inertia import BASIS
+from estimation.identification.result import Interval
 from estimation.identification.uncertainty import bootstrap, covariance, information_inflation
 from estimation.model.parameters import INERTIAL
 
@@ -36,15 +37,6 @@ DRAWS = 200
 _MASS_KG, _LENGTH_M = 0.3, 0.1
 """Size of a usual payload: unknowns are scaled by it."""
 _TOLD = 1e-6
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
-    """A number and its two-sided 95 % interval."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

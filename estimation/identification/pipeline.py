@@ -4,36 +4,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daq.robot import parse_robot
 from estimation.errors import EstimationError, InfeasibleParametersError
 from estimation.identification.bounds import bounds_of
 from estimation.identification.extras import find_instruments, find_payload, find_simulation
-from estimation.identification.gathering import (
-    check_joints,
-    common_text,
-    reduce_samples,
-    summary_of,
-)
-from estimation.identification.judging import Data, judge
+from estimation.identification.gathering import Gathered, gather
+from estimation.identification.judging import judge
 from estimation.identification.methods import METHODS
 from estimation.identification.problem import Problem
 from estimation.identification.relaxation import relax_bounds
 from estimation.identification.request import Outcome, Request
 from estimation.identification.result import FailedMethod, Identification, MethodResult
-from estimation.identification.samples import Samples, choose_preparation
-from estimation.identification.stretches import Stretches
 from estimation.identification.tables import base_table, parameter_table, with_coverage
 from estimation.identification.traces import Trace, make_trace, residual_tests
 from estimation.identification.uncertainty import find_uncertainty
 from estimation.identification.verdict import opposite_torques, reach_verdict
-from estimation.model.base import condition_numbers, find_base
-from estimation.model.parameters import cad_vector, choose_parameters
-from estimation.model.regressor import Regressor
+from estimation.model.base import condition_numbers
+from estimation.model.parameters import cad_vector
 
 __all__ = ["Outcome", "Request", "identify"]
 
@@ -57,85 +47,43 @@ def identify(request: Request, progress: Callable[[str], None] = lambda _text: N
         EstimationError: No estimator could be used.
     """
     started_s = time.perf_counter()
-    recorded = (*request.recordings, *request.validations, *request.payloads)
-    text = request.robot_text or common_text(recorded)
-    robot = parse_robot(text, "the robot file")
-    check_joints(robot, recorded)
-    regressor = Regressor(robot, choose_parameters(robot, request.terms))
-    base = find_base(regressor)
-    progress("reading")
-    stretches = Stretches(request.recordings, all_modes=request.wishes.all_modes)
-    settings, notes = choose_preparation(stretches, request.wishes)
-    samples = Samples(stretches, settings, regressor.switching, request.wishes)
-    training = reduce_samples(regressor, base, samples, block_s=request.block_s)
-    if samples.lost_share > 0.0:
-        notes = (
-            *notes,
-            f"{100.0 * samples.lost_share:.2g} % of the samples were lost or late: filters go on "
-            "across them, but they and what lies beside them do not count",
-        )
-    validation, validation_samples = None, None
-    paths, wishes = request.validations, replace(request.wishes, rows=(0.0, 1.0), is_averaged=False)
-    if request.has_split:
-        paths, wishes = request.recordings, replace(request.wishes, is_outside=True)
-    if request.validations or request.has_split:
-        progress("reading validation")
-        validation_samples = Samples(paths, settings, regressor.switching, wishes)
-        validation = reduce_samples(regressor, base, validation_samples, block_s=request.block_s)
-    problem = Problem(
-        regressor=regressor,
-        base=base,
-        factors=training.moving,
-        bounds=bounds_of(robot),
-        cad=cad_vector(robot, regressor.parameters),
-        samples=samples.prepared,
-        instruments=find_instruments(request, regressor, settings),
-        seed=request.seed,
-        starts=request.starts,
-        progress=progress,
-    )
-    relaxed: tuple[str, ...] = ()
-    if request.is_relaxed:
-        problem, relaxed = relax_bounds(problem)
-    recordings = tuple(summary_of(path, request.wishes) for path in request.recordings)
-    notes = (*notes, *relaxed, *(note for known in recordings for note in known.notes))
+    known = gather(request, progress)
+    problem, relaxed = _pose(request, known, progress)
     floor = METHODS["uls"].estimate(problem)  # says what the data lack, before anything long
     uncertainty = find_uncertainty(problem.factors, seed=request.seed)
-    results, failed = _run_methods(request, problem, training, validation, progress)
+    results, failed = _run_methods(request, problem, known, progress)
+    true_beta = _true_base(request, problem)
+    if true_beta is not None:
+        results = [with_coverage(row, true_beta, uncertainty) for row in results]
     chosen = _choose(results)
     beta = np.array(chosen.base)
     progress("judging")
-    traces = _traces(problem, beta, samples, validation_samples)
-    true_beta = None
-    if request.truth is not None:
-        theta = cad_vector(request.truth, regressor.parameters)
-        if theta is not None:
-            true_beta = base.of(theta)
-            results = [with_coverage(row, true_beta, uncertainty) for row in results]
-    rank = base.rank
-    factor = problem.factors.total()[:rank, :rank]
-    condition, condition_scaled = condition_numbers(factor)
-    total_rows = training.everything.sample_count
-    names = regressor.parameters.joint_names
+    traces = _traces(problem, beta, known)
+    names = problem.regressor.parameters.joint_names
     residuals = residual_tests(traces[-1], names) if traces else ()
     base_parameters = base_table(problem, beta, uncertainty, true_beta)
+    training, rank = known.training, known.base.rank
+    factor = problem.factors.total()[:rank, :rank]
+    condition, condition_scaled = condition_numbers(factor)
     result = Identification(
-        robot=robot.name,
-        recordings=recordings,
-        validation_recordings=tuple(summary_of(path, wishes) for path in paths),
-        terms=regressor.parameters.terms,
-        parameter_count=len(regressor.parameters),
+        robot=known.robot.name,
+        recordings=known.recordings,
+        validation_recordings=known.validation_recordings,
+        terms=problem.regressor.parameters.terms,
+        parameter_count=len(problem.regressor.parameters),
         rank=rank,
-        lost=tuple(base.symbols[i] for i in base.lost),
+        lost=tuple(known.base.symbols[i] for i in known.base.lost),
         condition=condition,
         condition_scaled=condition_scaled,
         singular_values=tuple(np.linalg.svd(factor, compute_uv=False).tolist()),
         floor_percent=training.moving.error_percent(floor.beta)[0],
         floor_all_rows_percent=training.everything.error_percent(floor.beta)[0],
-        moving_rows_percent=100.0 * training.moving.sample_count / total_rows,
-        preparation=notes,
-        cutoff_hz=settings.cutoff_hz,
-        decimation=settings.decimation,
+        moving_rows_percent=(
+            100.0 * training.moving.sample_count / training.everything.sample_count
+        ),
+        preparation=(*known.notes, *relaxed),
+        cutoff_hz=known.settings.cutoff_hz,
+        decimation=known.settings.decimation,
         methods=tuple(results),
         failed=tuple(failed),
         chosen=chosen.name,
@@ -143,7 +91,7 @@ def identify(request: Request, progress: Callable[[str], None] = lambda _text: N
         parameters=parameter_table(problem, chosen, uncertainty),
         residuals=residuals,
         simulation=find_simulation(request, problem, chosen, progress),
-        payload=find_payload(request, problem, settings, progress),
+        payload=find_payload(request, problem, known.settings, progress),
         verdict=reach_verdict(
             results,
             chosen.name,
@@ -160,20 +108,43 @@ def identify(request: Request, progress: Callable[[str], None] = lambda _text: N
     )
     return Outcome(
         result=result,
-        robot=robot,
-        robot_text=text,
+        robot=known.robot,
+        robot_text=known.robot_text,
         problem=problem,
         uncertainty=uncertainty,
         traces=traces,
     )
 
 
+def _pose(
+    request: Request, known: Gathered, progress: Callable[[str], None]
+) -> tuple[Problem, tuple[str, ...]]:
+    """What the estimators get, and sentences on bounds that had to give way."""
+    problem = Problem(
+        regressor=known.regressor,
+        base=known.base,
+        factors=known.training.moving,
+        bounds=bounds_of(known.robot),
+        cad=cad_vector(known.robot, known.regressor.parameters),
+        samples=known.samples.prepared,
+        instruments=find_instruments(request, known.regressor, known.settings),
+        seed=request.seed,
+        starts=request.starts,
+        progress=progress,
+    )
+    return relax_bounds(problem) if request.is_relaxed else (problem, ())
+
+
+def _true_base(request: Request, problem: Problem) -> FloatArray | None:
+    """The true base parameters; on the mock only."""
+    if request.truth is None:
+        return None
+    theta = cad_vector(request.truth, problem.regressor.parameters)
+    return None if theta is None else problem.base.of(theta)
+
+
 def _run_methods(
-    request: Request,
-    problem: Problem,
-    training: Data,
-    validation: Data | None,
-    progress: Callable[[str], None],
+    request: Request, problem: Problem, known: Gathered, progress: Callable[[str], None]
 ) -> tuple[list[MethodResult], list[FailedMethod]]:
     results, failed = [], []
     for name in request.methods:
@@ -187,7 +158,7 @@ def _run_methods(
             failed.append(FailedMethod(name=name, reason=str(error)))
             continue
         seconds = time.perf_counter() - started_s
-        results.append(judge(problem, estimate, seconds, training, validation))
+        results.append(judge(problem, estimate, seconds, known.training, known.validation))
     if not results:
         reasons = "; ".join(f"{method.name}: {method.reason}" for method in failed)
         raise EstimationError(f"no method could be used: {reasons}")
@@ -201,13 +172,11 @@ def _choose(results: Sequence[MethodResult]) -> MethodResult:
         if name in by_name:
             return by_name[name]
     estimated = [row for row in results if row.name != "cad"] or list(results)
-    return min(estimated, key=lambda row: row.validation_percent or row.identification_percent)
+    return min(estimated, key=lambda row: row.judged.moving)
 
 
-def _traces(
-    problem: Problem, beta: FloatArray, samples: Samples, validation: Samples | None
-) -> tuple[Trace, ...]:
-    made = [make_trace("identification", problem, beta, samples.prepared())]
-    if validation is not None:
-        made.append(make_trace("validation", problem, beta, validation.prepared()))
+def _traces(problem: Problem, beta: FloatArray, known: Gathered) -> tuple[Trace, ...]:
+    made = [make_trace("identification", problem, beta, known.samples.prepared())]
+    if known.validation_samples is not None:
+        made.append(make_trace("validation", problem, beta, known.validation_samples.prepared()))
     return tuple(trace for trace in made if trace is not None)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estimation.identification.bounds import Bounds
-from estimation.identification.reduction import Factors
+from estimation.identification.factors import Factors
 from estimation.model.base import BaseParameters
 from estimation.model.regressor import Regressor
 from estimation.preparation import Prepared

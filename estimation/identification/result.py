@@ -29,10 +29,6 @@ class MethodResult(_Part, frozen=True, kw_only=True):
 
     name: str
     summary: str
-    identification_percent: float
-    identification_percent_per_joint: tuple[float, ...]
-    validation_percent: float | None
-    validation_percent_per_joint: tuple[float, ...] | None
     identification: ErrorsPercent
     validation: ErrorsPercent | None
     cross_validation_percent: float | None
@@ -51,6 +47,11 @@ class MethodResult(_Part, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     base_parameters_in_interval: float | None = None
     """On the mock: share of the true base parameters inside the 95 % intervals."""
+
+    @property
+    def judged(self) -> ErrorsPercent:
+        """On data that it does not know, if there are any."""
+        return self.validation or self.identification
 
 
 class FailedMethod(_Part, frozen=True, kw_only=True):
@@ -119,7 +120,7 @@ class SimulationErrors(_Part, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-class IntervalResult(_Part, frozen=True, kw_only=True):
+class Interval(_Part, frozen=True, kw_only=True):
     """An estimate and its 95 % interval."""
 
     value: float
@@ -130,9 +131,9 @@ class IntervalResult(_Part, frozen=True, kw_only=True):
 class PayloadResult(_Part, frozen=True, kw_only=True):
     """What the arm carries, in the frame of its last joint; inertia about its centre of mass."""
 
-    mass_kg: IntervalResult
-    centre_m: tuple[IntervalResult, ...]
-    inertia_kg_m2: tuple[IntervalResult, ...]
+    mass_kg: Interval
+    centre_m: tuple[Interval, ...]
+    inertia_kg_m2: tuple[Interval, ...]
     """xx, xy, yy, xz, yz, zz."""
     misfit: float
     """Far above 1 when something else than a payload has changed."""

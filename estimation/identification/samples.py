@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from estimation.dataset import Stretch
 from estimation.errors import DatasetError
 from estimation.identification.repetition import average_repetitions, find_period_s
 from estimation.identification.stretches import Stretches
 from estimation.preparation import PreparationSettings, Prepared, choose_settings, prepare
+from estimation.stretch import Stretch
 
 FloatArray = NDArray[np.float64]
 

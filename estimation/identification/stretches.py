@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-from estimation.dataset import Stretch, read_stretches
+from estimation.dataset import read_stretches
 from estimation.errors import DatasetError
+from estimation.stretch import Stretch
 
 KEPT_ROWS_MAX = 60_000
 """Rows that are kept in memory, of all recordings together: a minute at 1 kHz, some 20 MB."""

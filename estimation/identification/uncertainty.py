@@ -14,8 +14,8 @@ from scipy.linalg import solve_triangular
 from scipy.special import stdtrit
 
 from estimation.errors import DatasetError
+from estimation.identification.factors import Factors, triangular
 from estimation.identification.linear import solve
-from estimation.identification.reduction import Factors, triangular
 
 FloatArray = NDArray[np.float64]
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from estimation.identification.factors import Factors, triangular
 from estimation.identification.linear import solve
 from estimation.identification.problem import Problem
-from estimation.identification.reduction import Factors, triangular
 from estimation.identification.result import (
     BaseParameter,
     MethodResult,
@@ -58,7 +58,7 @@ def reach_verdict(
     """
     row = next(method for method in methods if method.name == chosen)
     floor = next((method for method in methods if method.name == "uls"), None)
-    judged = row.validation or row.identification
+    judged = row.judged
     problems, doubts = _problems(methods, row), _doubts(row, joint_names, residuals, base)
     useless = [
         f"{name} ({error:.0f} %)"
@@ -146,7 +146,7 @@ def _better_turned(factors: Factors, joint_names: Sequence[str]) -> list[str]:
 
 def _problems(methods: Sequence[MethodResult], row: MethodResult) -> list[str]:
     """Why it is not to be used."""
-    judged = row.validation or row.identification
+    judged = row.judged
     cad = next((method for method in methods if method.name == "cad"), None)
     problems = []
     if not row.consistent:
@@ -156,7 +156,7 @@ def _problems(methods: Sequence[MethodResult], row: MethodResult) -> list[str]:
     if not judged.moving <= _GOOD_PERCENT:
         problems.append(f"{judged.moving:.1f} % of the torque is left (limit {_GOOD_PERCENT:g} %)")
     if cad is not None and cad.name != row.name:
-        cad_errors = cad.validation or cad.identification
+        cad_errors = cad.judged
         if judged.moving >= cad_errors.moving:
             problems.append(f"CAD predicts as well ({cad_errors.moving:.2f} %)")
     if row.validation is not None and row.validation.moving > 3.0 * row.identification.moving:
@@ -171,7 +171,7 @@ def _doubts(
     base: Sequence[BaseParameter],
 ) -> list[str]:
     """Why one should look before using it."""
-    judged = row.validation or row.identification
+    judged = row.judged
     doubts = []
     if row.validation is not None:
         known, unknown = row.identification, row.validation

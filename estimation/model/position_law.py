@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from daq.robot import Robot
 from estimation.board_effects import HOLDING_PROFILES
-from estimation.dataset import Stretch
 from estimation.errors import DatasetError
+from estimation.stretch import Stretch
 
 FloatArray = NDArray[np.float64]
 

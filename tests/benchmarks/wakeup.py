@@ -33,7 +33,7 @@ CHILD = """
 import sys
 from array import array
 from daq.realtime import MonotonicClock, acquire_privileges, release_privileges
-from daq.robot.description import Timing
+from daq.robot import Timing
 
 priority, core, cycles, spin_us = map(int, sys.argv[1:])
 clock = MonotonicClock(spin_ns=1000 * spin_us)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import matplotlib.image
 import msgspec
 import pytest
 from bench_examples import (
@@ -15,7 +14,7 @@ from bench_examples import (
     make_picture,
     make_result,
 )
-from page_browser import Browser, Outline, open_browser
+from page_browser import Browser, Outline, assert_drawn, open_browser
 
 from estimation.bench.page import make_page
 from estimation.bench.picture import BenchPicture
@@ -215,21 +214,7 @@ def test_pointing_at_a_plateau_shows_its_numbers(browser: Browser, page: str) ->
 def test_the_page_is_drawn_and_no_wider_than_the_screen(
     browser: Browser, page: str, width: int
 ) -> None:
-    """The picture's right half has ink, and what is too wide scrolls by itself."""
-    ruler = """<script>document.title =
-      `${document.documentElement.scrollWidth} in ${innerWidth}`;</script></body>"""
-    shot = browser.directory / "page.png"
-    measured = page.replace("</body>", ruler)
-    browser.show(measured, f"--window-size={width},1800", f"--screenshot={shot}")
-    picture = matplotlib.image.imread(shot)[..., :3]
-    assert picture.shape[1] == width
-    dark = (picture < 0.5).all(axis=2)
-    assert 0.005 < dark.mean() < 0.5
-    for band in range(3):
-        assert dark[band * 600 : (band + 1) * 600].any()
-    dom, _ = browser.show(measured, f"--window-size={width},1800", "--dump-dom")
-    title = re.search(r"<title>(\d+) in (\d+)</title>", dom)
-    assert title and int(title[1]) <= int(title[2])
+    assert_drawn(browser, page, width, ink_min=0.005)
 
 
 @pytest.mark.parametrize(

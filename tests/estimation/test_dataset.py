@@ -18,8 +18,9 @@ from estimation.board_effects import (
     VELOCITY_FILTER_S,
     held_bias_a,
 )
-from estimation.dataset import Stretch, read_stretches, summarise
+from estimation.dataset import read_stretches, summarise
 from estimation.errors import DatasetError
+from estimation.stretch import Stretch
 from firmware_protocol.profiles import PROFILES
 
 PLAY, HOLD, OFF = 6, 1, 0

@@ -5,12 +5,12 @@ The recordings are not part of the project; ARMATURE_DATA names the folder that 
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.io
+from public_data import data_folder
 
 from estimation.friction import ASYMMETRIC, COULOMB_VISCOUS, FrictionLaw
 from estimation.least_squares import (
@@ -32,13 +32,7 @@ PUBLISHED_SIGMA = [0.1085, 1.146, 0.1012, 0.0444]
 
 @pytest.fixture(scope="module")
 def folder() -> Path:
-    root = os.environ.get("ARMATURE_DATA")
-    if not root:
-        pytest.skip("ARMATURE_DATA does not name the folder of the public data sets")
-    folder = Path(root) / "emps"
-    if not folder.is_dir():
-        pytest.skip(f"no EMPS recordings: {folder} is missing")
-    return folder
+    return data_folder("emps")
 
 
 def rows(

@@ -12,7 +12,7 @@ from recording_maker import make_recording
 from scipy import signal
 
 from estimation.board_effects import CURRENT_FILTER_S, VELOCITY_FILTER_S
-from estimation.dataset import Stretch, read_stretches
+from estimation.dataset import read_stretches
 from estimation.errors import DatasetError
 from estimation.preparation import (
     PreparationSettings,
@@ -21,6 +21,7 @@ from estimation.preparation import (
     choose_settings,
     prepare,
 )
+from estimation.stretch import Stretch
 
 RATE_HZ = 1000.0
 COUNT_RAD = 2.0 * np.pi / 4096 / 30
@@ -55,27 +56,12 @@ def make_stretch(t_s: np.ndarray, **changes: Any) -> Stretch:
     q, dq, ddq = motion(t_s)
     stretch = Stretch(
         source=Path("r.h5"),
-        first_seq=0,
-        run_row=0,
-        rows_after=0,
-        lead_rows=0,
-        tail_rows=0,
-        begins_run=True,
-        ends_run=True,
         period_s=float(t_s[1] - t_s[0]),
         t_s=t_s,
         q_rad=q,
         dq_rad_s=dq,
         tau_nm=torque(q, dq, ddq),
-        iq_a=None,
-        reference_position_rad=None,
-        reference_velocity_rad_s=None,
-        kp_a_per_rad=None,
-        kd_a_s_per_rad=None,
-        ki_a_per_rad_s=None,
         profiles=("arm", "arm"),
-        velocity_lag_s=0.0,
-        torque_lag_s=0.0,
     )
     return replace(stretch, **changes)
 

@@ -134,7 +134,7 @@ def test_what_is_identified_is_as_good_with_spikes_as_without(tmp_path: Path) ->
     errors = [
         identify(Request(recordings=(path,), validations=(other,), methods=("uls",)))
         .result.method("uls")
-        .validation_percent
+        .validation.moving
         for path in (clean, spiky)
     ]
     # A few thinned-out rows are lost to the holes; the spikes themselves would cost far more.

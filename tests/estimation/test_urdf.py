@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +10,7 @@ import pinocchio as pin
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from public_data import data_folder
 
 from daq.errors import ConfigError
 from daq.robot import (
@@ -332,9 +331,7 @@ def test_any_text_is_refused_in_words(text: str) -> None:
 
 
 def test_a_published_arm() -> None:
-    path = Path(os.environ.get("ARMATURE_DATA", "")) / "tx40_figaroh" / "tx40_mdh_modified.urdf"
-    if not path.is_file():
-        pytest.skip(f"ARMATURE_DATA names no folder with {path.parent.name}/{path.name}")
+    path = data_folder("tx40_figaroh") / "tx40_mdh_modified.urdf"
     text = path.read_text()
     file = robot_from_urdf(text, source=path.name)
     # Its last link has no inertia about its axis, to the three digits that are printed.

@@ -64,14 +64,13 @@ def test_errors_on_known_and_unknown_data() -> None:
     row = judge(problem, estimate, 0.5, data_of(problem), data_of(other))
     assert (row.name, row.seconds) == ("cls2", 0.5)
     total, per_joint = problem.factors.error_percent(estimate.beta)
-    assert (row.identification_percent, row.identification_percent_per_joint) == (total, per_joint)
+    assert (row.identification.moving, row.identification.per_joint) == (total, per_joint)
     total, per_joint = other.factors.error_percent(estimate.beta)
-    assert (row.validation_percent, row.validation_percent_per_joint) == (total, per_joint)
     assert row.validation is not None
+    assert (row.validation.moving, row.validation.per_joint) == (total, per_joint)
     assert row.identification.all_rows == row.identification.moving
     assert row.identification.rms_nm == pytest.approx((0.05,) * 4, rel=0.1)
-    assert judged(estimate).validation_percent is None
-    assert judged(estimate).validation_percent_per_joint is None
+    assert judged(estimate).validation is None
 
 
 def test_an_arm_that_can_exist() -> None:
@@ -111,8 +110,8 @@ def test_friction_that_drives_cannot_exist(kind: str) -> None:
 def test_held_out_data_are_predicted_a_little_worse() -> None:
     row = judged(estimate_uls(example()))
     assert row.cross_validation_percent is not None
-    assert row.identification_percent < row.cross_validation_percent
-    assert row.cross_validation_percent < 1.2 * row.identification_percent
+    assert row.identification.moving < row.cross_validation_percent
+    assert row.cross_validation_percent < 1.2 * row.identification.moving
     assert judged(estimate_cad(example())).cross_validation_percent is None
 
 
@@ -275,10 +274,6 @@ def a_row(name: str, known: float, unknown: float | None, **changes: object) -> 
     row = MethodResult(
         name=name,
         summary="",
-        identification_percent=known,
-        identification_percent_per_joint=(known, known),
-        validation_percent=unknown,
-        validation_percent_per_joint=None if unknown is None else (unknown, unknown),
         identification=errors(known),
         validation=None if unknown is None else errors(unknown),
         cross_validation_percent=None,

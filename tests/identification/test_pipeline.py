@@ -58,7 +58,7 @@ def test_an_outcome_holds_together(outcome: Outcome) -> None:
     assert len(result.singular_values) == result.rank == outcome.problem.base.rank
     ratio = result.singular_values[0] / result.singular_values[-1]
     assert result.condition == pytest.approx(ratio)
-    assert result.floor_percent == result.method("uls").identification_percent
+    assert result.floor_percent == result.method("uls").identification.moving
     assert 50.0 < result.moving_rows_percent < 100.0
     beta = np.array(result.method(result.chosen).base)
     assert [row.value for row in result.base_parameters] == beta.tolist()
@@ -94,7 +94,7 @@ def test_an_arm_of_which_only_bounds_are_known(known: Path) -> None:
         Request(recordings=(known,), robot_text=text_without_links(), methods=QUICK)
     ).result
     assert result.chosen == "cls2"
-    assert result.method("cls2").identification_percent < 1.02 * result.floor_percent
+    assert result.method("cls2").identification.moving < 1.02 * result.floor_percent
 
 
 def test_recordings_of_other_joints_are_refused(directory: Path, known: Path) -> None:

@@ -13,8 +13,9 @@ from identification_examples import (
 
 from estimation.errors import DatasetError
 from estimation.identification import reduction
+from estimation.identification.factors import folds
 from estimation.identification.linear import solve
-from estimation.identification.reduction import Reducer, folds
+from estimation.identification.reduction import Reducer
 
 
 def data(duration_s=20.0, noise_nm=0.05, seed=0):

@@ -36,9 +36,10 @@ def make_hollow() -> tuple[Identification, tuple[Trace, ...]]:
     result, traces = make_example(2, methods=("uls",), rows=200)
     method = msgspec.structs.replace(
         result.methods[0],
-        identification_percent=math.nan,
-        validation_percent=math.inf,
-        identification_percent_per_joint=(math.nan, 1e9),
+        identification=msgspec.structs.replace(
+            result.methods[0].identification, moving=math.nan, per_joint=(math.nan, 1e9)
+        ),
+        validation=msgspec.structs.replace(result.methods[0].identification, moving=math.inf),
         min_pseudo_inertia_eigenvalue=-math.inf,
         seconds=math.nan,
     )

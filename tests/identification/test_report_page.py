@@ -8,13 +8,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import matplotlib.image
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from identification_report_example import METHODS, make_example
-from page_browser import Browser, Outline, open_browser
+from page_browser import Browser, Outline, assert_drawn, open_browser
 
 from estimation.identification.report.figures import draw_figures, write_figures
 from estimation.identification.report.page import make_page, write_page
@@ -253,17 +252,4 @@ def test_the_browser_would_have_complained(browser: Browser, page: str) -> None:
 def test_the_page_is_drawn_and_no_wider_than_the_screen(
     browser: Browser, page: str, width: int
 ) -> None:
-    ruler = """<script>document.title =
-      `${document.documentElement.scrollWidth} in ${innerWidth}`;</script></body>"""
-    shot = browser.directory / "page.png"
-    measured = page.replace("</body>", ruler)
-    browser.show(measured, f"--window-size={width},1800", f"--screenshot={shot}")
-    picture = matplotlib.image.imread(shot)[..., :3]
-    assert picture.shape[1] == width
-    dark = (picture < 0.5).all(axis=2)
-    assert 0.003 < dark.mean() < 0.5
-    for band in range(3):
-        assert dark[band * 600 : (band + 1) * 600].any()
-    dom, _ = browser.show(measured, f"--window-size={width},1800", "--dump-dom")
-    title = re.search(r"<title>(\d+) in (\d+)</title>", dom)
-    assert title and int(title[1]) <= int(title[2])
+    assert_drawn(browser, page, width, ink_min=0.003)

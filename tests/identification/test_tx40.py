@@ -9,11 +9,11 @@ import contextlib
 import io
 import json
 import math
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+from public_data import data_folder
 
 from tools.main import main
 
@@ -56,12 +56,7 @@ def geared(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = os.environ.get("ARMATURE_DATA")
-    if not root:
-        pytest.skip("ARMATURE_DATA does not name the folder of the public data sets")
-    data = Path(root) / "tx40_figaroh"
-    if not data.is_dir():
-        pytest.skip(f"no TX40 recording: {data} is missing")
+    data = data_folder("tx40_figaroh")
     folder = tmp_path_factory.mktemp("tx40")
     robot, path = folder / "tx40.toml", folder / "tx40.h5"
     armature("robot", "from-urdf", data / "tx40_mdh_modified.urdf", "--out", robot)

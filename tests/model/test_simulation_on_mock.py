@@ -17,9 +17,9 @@ from identification_examples import (
 
 from daq.board import Board
 from estimation.board_effects import CURRENT_FILTER_S, VELOCITY_FILTER_S
-from estimation.dataset import Stretch
 from estimation.model.forward_dynamics import ForwardDynamics
 from estimation.model.simulation import closed_loop_errors
+from estimation.stretch import Stretch
 from firmware_protocol.profiles import profile_named
 from hw_mocks.clock import VirtualClock
 from hw_mocks.effects import PRESETS

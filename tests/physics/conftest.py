@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from daq.robot.description import (
+from daq.robot import (
     BoardPort,
     Bus,
     Drive,

@@ -2,18 +2,16 @@
 
 import copy
 import tomllib
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import pytest
+from robot_edits import Edit, put
 
 from daq.errors import ConfigError
 from daq.robot import Robot, Transmission, load_robot, robot_text
 from daq.robot.edit import bench_text
 from daq.robot.parse import build_robot, parse_robot
-
-Edit = Callable[[dict[str, Any]], object]
 
 TEXT = """
 schema = 1
@@ -110,16 +108,6 @@ def test_torque_constants() -> None:
 def test_coupling_is_identity_by_default() -> None:
     assert analysed().coupling_matrix == ((1.0, 0.0), (0.5, 1.0))
     assert analysed(lambda data: data.pop("coupling")).coupling_matrix == ((1.0, 0.0), (0.0, 1.0))
-
-
-def put(path: str, value: object) -> Edit:
-    def edit(data: Any) -> None:
-        *parents, last = [int(key) if key.isdigit() else key for key in path.split(".")]
-        for key in parents:
-            data = data[key]
-        data[last] = value
-
-    return edit
 
 
 @pytest.mark.parametrize(

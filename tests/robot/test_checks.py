@@ -2,16 +2,15 @@
 
 import copy
 import tomllib
-from collections.abc import Callable
 from typing import Any
 
 import pytest
+from robot_edits import Edit, put
 
 from daq.errors import ConfigError
 from daq.robot import robot_text
 from daq.robot.parse import build_robot
 
-Edit = Callable[[dict[str, Any]], object]
 ARM = tomllib.loads(robot_text("laas4"))
 BENCH = tomllib.loads(robot_text("bench1"))
 
@@ -22,18 +21,6 @@ def problems_after(edit: Edit, robot: dict[str, Any] = ARM) -> tuple[str, ...]:
     with pytest.raises(ConfigError) as caught:
         build_robot(data, "edited.toml")
     return caught.value.problems
-
-
-def put(path: str, value: object) -> Edit:
-    """An edit that puts a value at a path such as `joints.0.drive.motor`."""
-
-    def edit(data: Any) -> None:
-        *parents, last = [int(key) if key.isdigit() else key for key in path.split(".")]
-        for key in parents:
-            data = data[key]
-        data[last] = value
-
-    return edit
 
 
 @pytest.mark.parametrize(

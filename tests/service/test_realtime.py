@@ -23,7 +23,7 @@ ACQUIRE = """
 import gc, os, resource, sys
 from pathlib import Path
 from daq.realtime import MonotonicClock, acquire_privileges, release_privileges
-from daq.robot.description import Timing
+from daq.robot import Timing
 
 def show():
     flags = os.SCHED_RESET_ON_FORK

@@ -201,7 +201,7 @@ from pathlib import Path
 import numpy
 from daq.loop.event_log import EventLog
 from daq.realtime import MonotonicClock, acquire_privileges, release_privileges
-from daq.robot.description import Timing
+from daq.robot import Timing
 from daq.runtime_directory import RuntimeDirectory
 from daq.service.notify import Notifier
 from daq.stream.gateway_link import GatewayLink

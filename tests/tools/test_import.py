@@ -6,13 +6,13 @@ import contextlib
 import hashlib
 import json
 import math
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from public_data import data_folder
 
 from daq.recording import open_recording
 from daq.recording.layout import MODES, STATES
@@ -211,13 +211,7 @@ def test_misuse(armature: Armature, log: Path, words: str, code: int, text: str)
 
 @pytest.fixture
 def tx40() -> Path:
-    root = os.environ.get("ARMATURE_DATA")
-    if not root:
-        pytest.skip("ARMATURE_DATA does not name the folder of the public data sets")
-    folder = Path(root) / "tx40_figaroh"
-    if not folder.is_dir():
-        pytest.skip(f"no TX40 recording: {folder} is missing")
-    return folder
+    return data_folder("tx40_figaroh")
 
 
 def test_the_tx40_as_its_readme_says(armature: Armature, tx40: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ def joint_count(result: Identification) -> int:
     Args:
         result: What was identified; with at least one method, as always.
     """
-    return len(result.methods[0].identification_percent_per_joint)
+    return len(result.methods[0].identification.per_joint)
 
 
 def joint_names(result: Identification) -> tuple[str, ...]:

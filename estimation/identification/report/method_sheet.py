@@ -49,8 +49,8 @@ def draw_methods(result: Identification) -> Sheet:
         _draw_bars(
             total,
             labels,
-            [method.identification_percent for method in methods],
-            [method.validation_percent for method in methods],
+            [method.identification.moving for method in methods],
+            [method.validation.moving if method.validation else None for method in methods],
             has_numbers=True,
             font=8.0,
         )
@@ -66,10 +66,10 @@ def draw_methods(result: Identification) -> Sheet:
             _draw_bars(
                 axes,
                 labels if column == 0 else [""] * len(labels),
-                [method.identification_percent_per_joint[joint] for method in methods],
+                [method.identification.per_joint[joint] for method in methods],
                 [
-                    None if errors is None else errors[joint]
-                    for errors in (method.validation_percent_per_joint for method in methods)
+                    method.validation.per_joint[joint] if method.validation else None
+                    for method in methods
                 ],
                 has_numbers=is_wide,
                 font=7.0,

@@ -90,11 +90,11 @@ def yes_or_no(value: bool) -> str:
 
 
 def _row(method: MethodResult, *, is_chosen: bool) -> tuple[str, ...]:
-    judged = method.validation or method.identification
+    judged = method.judged
     return (
         method.name + (" ✓" if is_chosen else ""),
-        percent_text(method.identification_percent),
-        percent_text(method.validation_percent),
+        percent_text(method.identification.moving),
+        percent_text(method.validation.moving if method.validation else None),
         percent_text(method.cross_validation_percent),
         percent_text(judged.all_rows),
         percent_text(judged.raw),

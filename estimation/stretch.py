@@ -1,0 +1,77 @@
+"""A stretch of samples at a constant rate: what readers of recordings give to everything else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """Samples without a long hole, at a constant rate; arrays of shape (n,) or (n, joints).
+
+    Attributes:
+        source: The recording.
+        first_seq: Number of the first sample in its session.
+        run_row: Rows of the same run before the first; 0 unless a long run came in pieces.
+        rows_after: Rows of the same run after the last, likewise.
+        lead_rows: Overlap at the beginning, for filters; belongs to the piece before.
+        tail_rows: Overlap at the end; belongs to the piece after.
+        begins_run: Whether nothing lies before: a true border. Then `lead_rows` is 0.
+        ends_run: Whether nothing follows.
+        period_s: Time between two samples.
+        t_s: When values were taken, since the recording's first sample.
+        q_rad: Measured joint angles.
+        dq_rad_s: Measured joint velocities; None where there are none.
+        tau_nm: Torques at the joints, from the current; unfiltered, corrected where a board held
+            its reference.
+        iq_a: Measured currents; None where there are none.
+        reference_position_rad: Joint angles that were sent; None where nothing was.
+        reference_velocity_rad_s: Likewise.
+        kp_a_per_rad: Gains at the motor; None where nothing was sent.
+        kd_a_s_per_rad: Likewise.
+        ki_a_per_rad_s: Likewise, or the boards have none.
+        profiles: Wire format of each joint's board; empty where there is none.
+        velocity_lag_s: Of the velocities behind the angles, first order; 0 where not known.
+        torque_lag_s: Of the torques, likewise.
+        is_in_hole: Rows that nobody measured, or wrongly: interpolated for filters, not to be
+            counted; None where there are none.
+    """
+
+    source: Path
+    first_seq: int = 0
+    run_row: int = 0
+    rows_after: int = 0
+    lead_rows: int = 0
+    tail_rows: int = 0
+    begins_run: bool = True
+    ends_run: bool = True
+    period_s: float
+    t_s: FloatArray
+    q_rad: FloatArray
+    dq_rad_s: FloatArray | None = None
+    tau_nm: FloatArray
+    iq_a: FloatArray | None = None
+    reference_position_rad: FloatArray | None = None
+    reference_velocity_rad_s: FloatArray | None = None
+    kp_a_per_rad: FloatArray | None = None
+    kd_a_s_per_rad: FloatArray | None = None
+    ki_a_per_rad_s: FloatArray | None = None
+    profiles: tuple[str, ...] = ()
+    velocity_lag_s: float = 0.0
+    torque_lag_s: float = 0.0
+    is_in_hole: Flags | None = None
+
+    @property
+    def rate_hz(self) -> float:
+        """Samples per second."""
+        return 1.0 / self.period_s
+
+    def __len__(self) -> int:
+        return len(self.t_s)
