@@ -27,11 +27,18 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 OK, FAILED, USAGE, BOARD_FAULT, INTERRUPTED = 0, 1, 2, 3, 130
-SEED_MAX = (1 << 63) - 1
+_SEED_MAX = (1 << 63) - 1
 """What the files that state a seed can hold."""
 
 Handler = Callable[[argparse.Namespace], int]
 Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001
+
+
+def seed_problems(seed: int) -> list[str]:
+    """What is wrong with the option --seed."""
+    if 0 <= seed <= _SEED_MAX:
+        return []
+    return [f"--seed {seed}: must not be negative, nor more than {_SEED_MAX}"]
 
 
 def add_verb(

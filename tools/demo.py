@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from daq.errors import ConfigError
-from tools.cli import FAILED, OK, SEED_MAX, Verbs, add_json_option, add_verb, print_json, say
+from tools.cli import FAILED, OK, Verbs, add_json_option, add_verb, print_json, say, seed_problems
 from tools.demo_checks import Check, checks_of
 from tools.processes import OUR_COMMAND
 from tools.progress import progress_steps
@@ -70,9 +70,8 @@ def add_to(verbs: Verbs, summary: str) -> None:
 
 def _demo(arguments: argparse.Namespace) -> int:
     directory: Path = arguments.out
-    if not 0 <= arguments.seed <= SEED_MAX:
-        problem = f"{arguments.seed}: must not be negative, nor more than {SEED_MAX}"
-        raise ConfigError("--seed", [problem])
+    if problems := seed_problems(arguments.seed):
+        raise ConfigError("armature demo", problems)
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise ConfigError("--out", [f"{directory}: is there already; remove it or name another"])
     directory.mkdir(parents=True, exist_ok=True)

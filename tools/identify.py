@@ -19,6 +19,7 @@ from tools.cli import (
     add_verb,
     print_json,
     say,
+    seed_problems,
 )
 from tools.mock_options import true_robot
 from tools.progress import progress_steps
@@ -203,8 +204,7 @@ def _request(arguments: argparse.Namespace) -> Request:
             problems.append(f"--{option} {value:g}: must be a number from 0 to 1e6")
     if not 1 <= arguments.starts <= 1000:
         problems.append(f"--starts {arguments.starts}: must lie between 1 and 1000")
-    if arguments.seed < 0:
-        problems.append(f"--seed {arguments.seed}: must not be negative")
+    problems += seed_problems(arguments.seed)
     problems += _repeated(arguments)
     if problems:
         raise ConfigError("armature identify", problems)

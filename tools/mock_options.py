@@ -23,7 +23,7 @@ from hw_mocks.faults import Fault, FaultKind, FaultScript, parse_fault
 from hw_mocks.load_arm import LoadArm
 from hw_mocks.mock_robot import MockRobot
 from hw_mocks.truth import Truth, draw_truth
-from tools.cli import SEED_MAX, add_profile_option
+from tools.cli import add_profile_option, seed_problems
 
 T = TypeVar("T")
 
@@ -81,9 +81,7 @@ def joint_seed(seed: int, joint: str) -> int:
 
 def draw_problems(arguments: argparse.Namespace) -> list[str]:
     """What is wrong with the options that the truth is drawn by."""
-    problems = []
-    if not 0 <= arguments.seed <= SEED_MAX:
-        problems.append(f"--seed {arguments.seed}: must not be negative, nor more than {SEED_MAX}")
+    problems = seed_problems(arguments.seed)
     if not 0.0 <= arguments.spread <= 1.0:
         problems.append(f"--spread {arguments.spread:g}: must lie between 0 and 1")
     return problems

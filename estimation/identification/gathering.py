@@ -24,6 +24,8 @@ from estimation.model.parameters import choose_parameters
 from estimation.model.regressor import Regressor
 from estimation.preparation import PreparationSettings
 
+_COMPARED_ROWS = 100
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathered:
@@ -72,6 +74,7 @@ def gather(request: Request, progress: Callable[[str], None]) -> Gathered:
     text = request.robot_text or common_text(recorded)
     robot = parse_robot(text, "the robot file")
     check_joints(robot, recorded)
+    check_distinct(recorded)
     regressor = Regressor(robot, choose_parameters(robot, request.terms))
     base = find_base(regressor)
     progress("reading")
@@ -145,8 +148,31 @@ def check_joints(robot: Robot, paths: Sequence[Path]) -> None:
             if tuple(recording.joint_names) != names:
                 raise DatasetError(
                     f"{path}: has the joints {', '.join(recording.joint_names)}, robot "
-                    f"{robot.name} has {', '.join(names)}"
+                    f"{robot.name} has {', '.join(names)}; names and order must be the same: "
+                    "rename them in the robot file, or import the data again with it"
                 )
+
+
+def check_distinct(paths: Sequence[Path]) -> None:
+    """No recording may be there twice: it would count twice, or validate what it was fitted to.
+
+    Args:
+        paths: Recordings.
+
+    Raises:
+        DatasetError: One is a copy of another.
+    """
+    seen: dict[tuple[object, ...], Path] = {}
+    for path in paths:
+        with open_recording(path) as recording:
+            count = recording.sample_count
+            middle = slice(count // 2, count // 2 + _COMPARED_ROWS)
+            names = ("joint_position_rad", "joint_torque_nm")
+            q_rad, tau_nm = (recording[name][middle].tobytes() for name in names)
+        samples = (count, recording.period_ns, q_rad, tau_nm)
+        if samples in seen:
+            raise DatasetError(f"{path}: holds the same samples as {seen[samples]}; leave one out")
+        seen[samples] = path
 
 
 def reduce_samples(

@@ -129,6 +129,7 @@ def test_long_doubles_may_overflow(tmp_path: Path) -> None:
         ("excite", "--robot", "laas4", "--out", "x.h5"),
         ("demo", "--out", "demo"),
         ("mock", "truth", "--robot", "laas4"),
+        ("identify", "x.h5"),
     ],
 )
 def test_seeds_that_no_file_can_hold(armature: Armature, words: tuple[str, ...], seed: str) -> None:

@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -432,6 +433,7 @@ def test_a_payload_on_the_mock_is_weighed(
         (("--filter", "x"), 2, "invalid choice"),
         (("--robot", "nosuch"), 2, "no shipped robot"),
         (("--robot", "bench1"), 1, "has the joints joint1, joint2, joint3, joint4, robot bench1"),
+        (("--robot", "bench1"), 1, "rename them in the robot file, or import the data again"),
         (("--validate", "nosuch.h5"), 1, "nosuch.h5: cannot be read"),
         (("--payload", "nosuch.h5"), 1, "nosuch.h5: cannot be read"),
     ],
@@ -452,6 +454,15 @@ def test_all_that_is_wrong_is_said_at_once(arm: Arm) -> None:
     outcome = armature("identify", arm.known, *words)
     assert outcome.exit_code == 2
     assert "6 problems" in outcome.err
+
+
+def test_a_copy_under_another_name_is_noticed(arm: Arm, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.h5"
+    shutil.copy(arm.known, copy)
+    for words in ((arm.known, copy), (arm.known, "--validate", copy)):
+        outcome = armature("identify", *words)
+        assert (outcome.exit_code, outcome.out) == (1, "")
+        assert f"{copy}: holds the same samples as {arm.known}; leave one out" in outcome.err
 
 
 def test_one_recording_for_two_purposes(arm: Arm, tmp_path: Path) -> None:

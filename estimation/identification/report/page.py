@@ -133,7 +133,7 @@ def _verdict(result: Identification) -> str:
     word = "Usable with doubts" if verdict.doubts else "Usable"
     word, look = (word, "verdict") if verdict.is_usable else ("Not usable", "verdict bad")
     return (
-        f'<div class="{look}" role="note"><p><b>{word}.</b> {as_text(verdict.text)}</p>'
+        f'<div class="{look}" role="note"><p><b>{word}.</b> {as_text(verdict.text)}.</p>'
         f'<p class="muted">Holds for: {as_text(verdict.scope)}.</p></div>\n'
     )
 

@@ -39,6 +39,16 @@ TERMS: Final = (
         "independent and is too small as a rule",
     ),
     ("30 % rule", "where σ is above 30 % of the value, the data do not tell it (marked ✗)"),
+    (
+        "Essential",
+        "stays when the least sure parameter is left out of the model again and again, until all "
+        "others are sure: one that is marked ✗ may become sure on the way",
+    ),
+    (
+        "Deviation from CAD",
+        "in percent of CAD's value, or of a tenth of the largest one of the same unit where that "
+        "is more: else parameters that CAD has at 0 could not be drawn",
+    ),
 )
 """Names and meanings, as HTML."""
 
