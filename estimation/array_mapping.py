@@ -43,15 +43,16 @@ UNITS: Mapping[str, Mapping[str, float]] = {
 _NAMES = {
     "t_s": "t time timestamp timestamps seconds",
     "q_rad": "q pos position positions q_meas q_measured qm joint_pos joint_position angle angles "
-    "theta joint_positions",
+    "theta joint_positions actual_q",
     "dq_rad_s": "dq qd qdot q_dot dq_meas vel velocity velocities speed omega joint_vel "
-    "joint_velocity joint_velocities dqm",
+    "joint_velocity joint_velocities dqm actual_qd",
     "tau_nm": "tau torque torques effort efforts trq tau_meas tau_measured joint_torque "
-    "joint_torques taum",
-    "iq_a": "iq i current currents curr cur motor_current motor_currents",
+    "joint_torques taum tau_j",
+    "iq_a": "iq i current currents curr cur motor_current motor_currents actual_current",
     "q_ref_rad": "q_ref qref q_des q_desired q_cmd pos_ref position_ref ref_position "
-    "reference_position pos_des qd_ref",
+    "reference_position pos_des q_d target_q",
 }
+"""Among them what UR's RTDE (actual_q_0, …) and libfranka (q1, tau_J1, q_d1, …) write."""
 _QUANTITY_OF = {name: key for key, names in _NAMES.items() for name in names.split()}
 _UNIT_SUFFIXES = {
     "rad": "rad",

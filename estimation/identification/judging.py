@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from estimation.errors import EstimationError
 from estimation.identification.constrained import find_consistent
+from estimation.identification.constraints import opposing
 from estimation.identification.factors import Factors, folds
 from estimation.identification.methods import METHODS
 from estimation.identification.problem import Estimate, Problem
@@ -110,10 +111,7 @@ def _is_consistent(problem: Problem, theta: FloatArray) -> bool:
     """Every pseudo-inertia positive definite, no friction that drives."""
     parameters = problem.regressor.parameters
     links = least_eigenvalues(theta, parameters.joint_count)
-    kinds = ("viscous", "coulomb", "drive_inertia")
-    signed = [parameters.of_kind(kind) for kind in (*kinds, *(f"motor_{kind}" for kind in kinds))]
-    lowest = min((float(theta[part].min()) for part in signed if len(part)), default=0.0)
-    return bool(links.min() > 0.0) and lowest > -1e-9
+    return bool(links.min() > 0.0) and bool((theta[opposing(parameters)] > -1e-9).all())
 
 
 def _inertia_matrices(problem: Problem, theta: FloatArray) -> tuple[float, tuple[float, float]]:

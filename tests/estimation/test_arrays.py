@@ -153,6 +153,8 @@ def test_every_number_that_matlab_has(tmp_path: Path, dtype: str, do_compression
         "t_s,q1_rad,q2_rad,q3_rad,q4_rad,dq1_rad_s,dq2_rad_s,dq3_rad_s,dq4_rad_s,"
         "tau1_nm,tau2_nm,tau3_nm,tau4_nm",
         "Time [s],Q(0),Q(1),Q(2),Q(3),qd0,qd1,qd2,qd3,Effort 0,Effort 1,Effort 2,Effort 3",
+        "timestamp,actual_q_0,actual_q_1,actual_q_2,actual_q_3,actual_qd_0,actual_qd_1,actual_qd_2,"
+        "actual_qd_3,tau_J1,tau_J2,tau_J3,tau_J4",
     ],
 )
 def test_usual_names_are_understood(tmp_path: Path, laas4: Robot, header: str) -> None:
