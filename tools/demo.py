@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
+import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,13 +20,15 @@ import msgspec
 from daq.errors import ConfigError
 from tools.cli import FAILED, OK, Verbs, add_json_option, add_verb, print_json, say, seed_problems
 from tools.demo_checks import Check, checks_of
-from tools.processes import OUR_COMMAND
+from tools.processes import Process
 from tools.progress import progress_steps
 
 _BUSY = 500
 """Periods that were skipped in real time, from which a result may be off for that alone."""
 JOINT = "joint3"
 """Whose friction is measured."""
+_ENDING_S = 20.0
+"""What a step may take to switch its motors off and end, once it is asked to."""
 
 
 class Step(NamedTuple):
@@ -72,16 +76,21 @@ def _demo(arguments: argparse.Namespace) -> int:
     directory: Path = arguments.out
     if problems := seed_problems(arguments.seed):
         raise ConfigError("armature demo", problems)
-    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+    if os.path.lexists(directory) and (not directory.is_dir() or any(directory.iterdir())):
         raise ConfigError("--out", [f"{directory}: is there already; remove it or name another"])
-    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        problem = f"{directory}: cannot be made ({error.strerror}); name another directory"
+        raise ConfigError("--out", [problem]) from error
     steps = _steps(directory, seed=arguments.seed, is_fast=arguments.fast)
     started_s = time.perf_counter()
     facts: dict[str, Any] = {}
     done: list[dict[str, object]] = []
     for number, step in enumerate(steps, 1):
         say(f"{number}/{len(steps)} {step.purpose}\n    armature {' '.join(step.words)}")
-        seconds, exit_code, facts[step.name] = _run(step)
+        with _interrupted_by_any_signal():
+            seconds, exit_code, facts[step.name] = _run(step)
         done.append({"name": step.name, "seconds": seconds, "exit_code": exit_code})
         if exit_code != OK:
             say(f"armature: step {number} ended with exit code {exit_code}")
@@ -179,20 +188,36 @@ _FILES = (
 def _run(step: Step) -> tuple[float, int, dict[str, Any]]:
     """Run a command; returns how long it took, its exit code and what it said."""
     started_s = time.perf_counter()
-    with progress_steps(step.name):
-        done = subprocess.run(
-            [*OUR_COMMAND, *step.words, "--json"],
-            capture_output=True,
-            stdin=subprocess.DEVNULL,
-            env=os.environ,
-            check=False,
-        )
-    seconds = time.perf_counter() - started_s
-    if done.returncode != OK:
-        say(done.stderr.decode(errors="replace").rstrip())
-    facts: dict[str, Any] = msgspec.json.decode(done.stdout) if done.stdout.strip() else {}
+    errors: list[str] = []
+    process = Process((*step.words, "--json"), os.environ, errors.append)
+    try:
+        with progress_steps(step.name):
+            out = process.output()
+    except KeyboardInterrupt:
+        # Motors may be on: whoever interrupts us waits until they are off.
+        process.end(signal.SIGINT)
+        process.output(_ENDING_S)
+        raise
+    finally:
+        process.kill()
+    seconds, exit_code = time.perf_counter() - started_s, process.exit_code or OK
+    if exit_code != OK:
+        say("\n".join(errors))
+    facts: dict[str, Any] = msgspec.json.decode(out) if out.strip() else {}
     say(f"    done in {seconds:.1f} s")
-    return seconds, done.returncode, facts
+    return seconds, exit_code, facts
+
+
+@contextmanager
+def _interrupted_by_any_signal() -> Iterator[None]:
+    """Whatever asks us to end counts as Ctrl-C."""
+    endings = (signal.SIGTERM, signal.SIGHUP)
+    previous = {number: signal.signal(number, signal.default_int_handler) for number in endings}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
 def _show(checks: list[Check], directory: Path, elapsed_s: float) -> None:

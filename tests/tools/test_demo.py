@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+import time
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
@@ -137,6 +139,46 @@ def test_a_step_that_fails_ends_it_and_is_named(
         assert [(s["name"], s["exit_code"]) for s in facts["steps"]] == [("show", 0), ("broken", 2)]
     else:
         assert outcome.out == ""
+
+
+@pytest.mark.parametrize("is_json", [True, False])
+def test_a_result_that_is_off_is_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_json: bool
+) -> None:
+    wrong = doctored(("excitation", "condition"), 25.1)
+    monkeypatch.setattr(tools.demo, "_run", lambda step: (0.1, 0, wrong[step.name]))
+    outcome = armature("demo", "--out", tmp_path / "demo", *(["--json"] if is_json else []))
+    assert outcome.exit_code == 1
+    if is_json:
+        assert not outcome.json["ok"]
+        (off,) = [check for check in outcome.json["checks"] if not check["is_ok"]]
+        assert off["found"] == "25.1"
+    else:
+        assert outcome.out.count("✗") == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_interrupted_it_takes_its_step_along(
+    start: Callable[..., Any], tmp_path: Path, number: signal.Signals
+) -> None:
+    process = start("armature", "demo", "--fast", "--out", "demo", cwd=tmp_path)
+    while "2/7" not in process.stderr.readline():
+        pass
+    process.stderr.readline()
+    time.sleep(2.0)  # the bench test takes longer than that
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    assert children
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert not [child for child in children if Path(f"/proc/{child}").exists()]
+
+
+def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    outcome = armature("demo", "--out", tmp_path / "file" / "demo")
+    assert outcome.exit_code == 2
+    assert "cannot be made (Not a directory); name another directory" in outcome.err
 
 
 @pytest.mark.timeout(300)
