@@ -140,15 +140,15 @@ def prepare(
                     f"{stretch.source}: has no measured velocity; use velocity 'differentiated'"
                 )
             speed = filters.without_lag(filters.smooth(stretch.dq_rad_s), stretch.velocity_lag_s)
+            bend = filters.slope(speed)
         else:
-            speed = filters.slope(angle)
+            speed, bend = filters.slope_and_bend(angle)
         del angle
-        dq = speed[kept]
-        ddq = filters.slope(speed)[kept]
+        dq, ddq = speed[kept], bend[kept]
         jumps = None
         if switching is not None:
             jumps = filters.smooth(switching(filters.quick_slope(stretch.q_rad)))[kept]
-        del speed
+        del speed, bend
         tau = filters.without_lag(filters.smooth(stretch.tau_nm), stretch.torque_lag_s)[kept]
     slow = settings.exclude_slow_rad_s
     use = np.ones(q.shape, bool) if slow is None else np.abs(dq) >= np.asarray(slow)
@@ -228,7 +228,16 @@ class _Filters:
     def slope(self, smooth: FloatArray) -> FloatArray:
         if self._settings.method == "fft":
             return derivative_fft(smooth, cutoff_hz=self._settings.cutoff_hz, rate_hz=self._rate_hz)
+        if self._settings.differences == "second":
+            return signals.central_difference(smooth, rate_hz=self._rate_hz)
         return derivative(smooth, rate_hz=self._rate_hz)
+
+    def slope_and_bend(self, smooth: FloatArray) -> tuple[FloatArray, FloatArray]:
+        slope = self.slope(smooth)
+        settings = self._settings
+        if settings.method == "butterworth" and settings.differences == "second":
+            return slope, signals.second_difference(smooth, rate_hz=self._rate_hz)
+        return slope, self.slope(slope)
 
     def quick_slope(self, values: FloatArray) -> FloatArray:
         """The slope within a wider band: when it changes its sign matters more than its noise."""

@@ -19,6 +19,7 @@ from estimation.velocity_choice import Spectra
 
 Velocity = Literal["measured", "differentiated"]
 Method = Literal["butterworth", "fft"]
+Differences = Literal["sixth", "second"]
 
 ORDER = 4
 TRIM_S, TRIM_PERIODS = 0.5, 3.0
@@ -37,7 +38,8 @@ class PreparationSettings:
         decimation: Every so many samples a row.
         trim_s: Dropped at either end of a run.
         velocity: As the board measured it, or from the positions.
-        method: Butterworth, or the rectangular window of seed 003.
+        method: Butterworth, or the rectangular window of seed 003, which also differentiates.
+        differences: Order of the differences after Butterworth; seed 003 has second.
         exclude_slow_rad_s: A joint slower than this does not count in a row (`Prepared.use`): there
             friction may be anything between its two signs. One speed, or one per joint; None to
             use all.
@@ -49,6 +51,7 @@ class PreparationSettings:
     velocity: Velocity
     order: int = ORDER
     method: Method = "butterworth"
+    differences: Differences = "sixth"
     exclude_slow_rad_s: float | tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -81,6 +84,7 @@ def choose_settings(
     trim_s: float | None = None,
     velocity: Velocity | None = None,
     method: Method = "butterworth",
+    differences: Differences = "sixth",
     order: int = ORDER,
     exclude_slow_rad_s: float | tuple[float, ...] | None = None,
 ) -> tuple[PreparationSettings, tuple[str, ...]]:
@@ -88,11 +92,13 @@ def choose_settings(
 
     Args:
         stretches: What will be prepared, of one rate; gone through once.
-        cutoff_hz: By default from the bandwidth of the motion, 15 to 30 Hz (`choose_cutoff_hz`).
+        cutoff_hz: By default from the bandwidth of the motion and the noise of its positions
+            (`choose_cutoff_hz`).
         decimation: By default as much as leaves four rows per period of the cut-off frequency.
         trim_s: By default 0.5 s and three periods of the cut-off frequency.
         velocity: By default as measured if that agrees with the positions and is less noisy.
         method: Of the filter.
+        differences: As in `PreparationSettings`.
         order: Of the filter.
         exclude_slow_rad_s: As in `PreparationSettings`.
 
@@ -106,10 +112,14 @@ def choose_settings(
     rate_hz, notes = spectra.rate_hz, []
     content_hz = max(spectra.bandwidths_hz())
     if cutoff_hz is None:
-        cutoff_hz = choose_cutoff_hz(content_hz, rate_hz)
-        notes.append(
+        quiet_hz = spectra.quiet_hz()
+        cutoff_hz = choose_cutoff_hz(content_hz, rate_hz, quiet_hz)
+        note = (
             f"low-pass at {cutoff_hz:.3g} Hz: the motion's own content ends at {content_hz:.3g} Hz"
         )
+        if cutoff_hz < choose_cutoff_hz(content_hz, rate_hz):
+            note += f", and from {quiet_hz:.3g} Hz on noise of the positions disturbs accelerations"
+        notes.append(note)
     elif not 0.0 < cutoff_hz < 0.5 * rate_hz:
         raise DatasetError(
             f"a cut-off frequency of {cutoff_hz:g} Hz: it must be above 0 and below half the rate, "
@@ -134,6 +144,7 @@ def choose_settings(
         trim_s=TRIM_S + TRIM_PERIODS / cutoff_hz if trim_s is None else trim_s,
         velocity=velocity,
         method=method,
+        differences=differences,
         exclude_slow_rad_s=exclude_slow_rad_s,
     )
     return settings, tuple(notes)

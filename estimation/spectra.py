@@ -23,7 +23,12 @@ from estimation.errors import DatasetError
 from estimation.signals import FloatArray, checked_record
 
 CUTOFF_MIN_HZ, CUTOFF_MAX_HZ = 15.0, 30.0
-"""Filters at 5 to 8 Hz make intervals too narrow, with 15 to 30 Hz they cover what they say."""
+"""What is chosen where positions are good: intervals cover best what they say."""
+CUTOFF_LEAST_HZ = 4.0
+"""What is chosen at the least, however noisy positions are."""
+NOISE_SHARE_MAX = 2e-4
+"""Of the accelerations' power: noise of positions in the band. Of four times as much, inertias come
+out visibly wrong (regressors with noise bias least squares)."""
 RATE_SHARE_MAX = 0.2
 """Of the rate: above it, derivatives are no longer those of the signal."""
 _CUTOFF_PER_BANDWIDTH, _LEAST_PER_BANDWIDTH = 3.0, 2.0
@@ -148,10 +153,8 @@ def content_end_hz(frequency_hz: FloatArray, bend_power: FloatArray, rate_hz: fl
         bend_power: (rad/s²)²/Hz of (x[i+1] - 2x[i] + x[i-1])/h², shape (bins,).
         rate_hz: Samples per second.
     """
-    # What white noise of the position becomes: |2 sin(πf/rate)|⁴.
-    shape = np.square(np.square(2.0 * np.sin(np.pi * frequency_hz / rate_hz))) * rate_hz**4
-    band = (frequency_hz >= _FLOOR_BAND[0] * rate_hz) & (frequency_hz <= _FLOOR_BAND[1] * rate_hz)
-    floor = float(np.median(bend_power[band] / shape[band]))
+    shape = _bent_noise(frequency_hz, rate_hz)
+    floor = _noise_floor(frequency_hz, bend_power, rate_hz)
     content = np.where(bend_power > _CLEARLY * floor * shape, bend_power, 0.0)
     # Frequency 0 is neither content nor noise: a bend's mean is the change of speed.
     content[0] = 0.0
@@ -162,19 +165,60 @@ def content_end_hz(frequency_hz: FloatArray, bend_power: FloatArray, rate_hz: fl
     return float(frequency_hz[int(np.searchsorted(total, (1.0 - _ALL_BUT) * total[-1]))])
 
 
-def choose_cutoff_hz(content_hz: float, rate_hz: float) -> float:
+def quiet_end_hz(
+    frequency_hz: FloatArray, bend_power: FloatArray, rate_hz: float, content_hz: float
+) -> float:
+    """Up to where a joint's accelerations hold at most `NOISE_SHARE_MAX` of noise.
+
+    White noise of density S in the positions is ∫(2πf)⁴S df = (2π)⁴S·f⁵/5 in the accelerations.
+
+    Args:
+        frequency_hz: Of the bins, shape (bins,).
+        bend_power: As for `content_end_hz`.
+        rate_hz: Samples per second.
+        content_hz: Where the motion ends.
+
+    Returns:
+        The frequency; infinite without noise.
+    """
+    floor = _noise_floor(frequency_hz, bend_power, rate_hz)
+    moves = (frequency_hz > 0.0) & (frequency_hz <= max(content_hz, frequency_hz[1]))
+    power = float(bend_power[moves].sum() * frequency_hz[1])
+    if not floor > 0.0:
+        return float("inf")
+    return float((5.0 * NOISE_SHARE_MAX * power / ((2.0 * np.pi) ** 4 * floor)) ** 0.2)
+
+
+def choose_cutoff_hz(content_hz: float, rate_hz: float, quiet_hz: float = float("inf")) -> float:
     """The cut-off frequency for a motion.
 
     Three times the bandwidth of the motion, but at least 15 Hz and at most 30 Hz; a motion that
-    needs more gets twice its bandwidth; never above a fifth of the rate.
+    needs more gets twice its bandwidth; never above a fifth of the rate. Noisy positions lower it,
+    to not less than 4 Hz and three times the bandwidth.
 
     Args:
         content_hz: Bandwidth of the motion, as `bandwidth_hz` gives it.
         rate_hz: Samples per second.
+        quiet_hz: Up to where accelerations are hardly noise, as `quiet_end_hz` gives it.
     """
-    wanted_hz = min(max(_CUTOFF_PER_BANDWIDTH * content_hz, CUTOFF_MIN_HZ), CUTOFF_MAX_HZ)
+    ample_hz = _CUTOFF_PER_BANDWIDTH * content_hz
+    wanted_hz = min(max(ample_hz, CUTOFF_MIN_HZ), CUTOFF_MAX_HZ)
     wanted_hz = max(wanted_hz, _LEAST_PER_BANDWIDTH * content_hz)
+    if quiet_hz < wanted_hz:
+        wanted_hz = min(wanted_hz, max(quiet_hz, ample_hz, CUTOFF_LEAST_HZ))
     return float(min(wanted_hz, RATE_SHARE_MAX * rate_hz))
+
+
+def _bent_noise(frequency_hz: FloatArray, rate_hz: float) -> FloatArray:
+    """What white noise of the position becomes in second differences: |2 sin(πf/rate)|⁴·rate⁴."""
+    shape: FloatArray = (2.0 * np.sin(np.pi * frequency_hz / rate_hz) * rate_hz) ** 4
+    return shape
+
+
+def _noise_floor(frequency_hz: FloatArray, bend_power: FloatArray, rate_hz: float) -> float:
+    """Density of the positions' noise, rad²/Hz."""
+    band = (frequency_hz >= _FLOOR_BAND[0] * rate_hz) & (frequency_hz <= _FLOOR_BAND[1] * rate_hz)
+    return float(np.median(bend_power[band] / _bent_noise(frequency_hz[band], rate_hz)))
 
 
 def segment_rows(rows: int, rate_hz: float) -> int:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import signal
 
 from estimation.errors import DatasetError
-from estimation.spectra import content_end_hz, segment_rows
+from estimation.spectra import content_end_hz, quiet_end_hz, segment_rows
 from estimation.stretch import Stretch
 
 FloatArray = NDArray[np.float64]
@@ -100,6 +100,16 @@ class Spectra:
         """Where the content of each joint's motion ends."""
         power = self._means["bend"]
         return tuple(content_end_hz(self._frequency_hz, joint, self.rate_hz) for joint in power.T)
+
+    def quiet_hz(self) -> float:
+        """Up to where accelerations are hardly noise; the median of the joints that move."""
+        ends_hz = self.bandwidths_hz()
+        quiet_hz = [
+            quiet_end_hz(self._frequency_hz, joint, self.rate_hz, end_hz)
+            for joint, end_hz in zip(self._means["bend"].T, ends_hz, strict=True)
+            if end_hz > 0.0
+        ]
+        return float(np.median(quiet_hz)) if quiet_hz else float("inf")
 
     def velocities(self, cutoff_hz: float, content_hz: float) -> tuple[JointVelocity, ...]:
         """Measured against differentiated, joint by joint.

@@ -104,6 +104,13 @@ def _add_preparation(parser: argparse.ArgumentParser) -> None:
         help="zero-phase Butterworth (default), or the rectangular window of the seed",
     )
     group.add_argument(
+        "--differences",
+        choices=["sixth", "second"],
+        default="sixth",
+        help="order of the differences after Butterworth: sixth (default), or the seed's second;"
+        " fft differentiates in the frequency domain",
+    )
+    group.add_argument(
         "--slow",
         type=float,
         metavar="RAD/S",
@@ -213,6 +220,7 @@ def _request(arguments: argparse.Namespace) -> Request:
         cutoff_hz=arguments.cutoff,
         velocity=arguments.velocity,
         method=arguments.filter,
+        differences=arguments.differences,
         slow_rad_s=arguments.slow,
         all_modes=arguments.all_modes,
         rows=(first, last),

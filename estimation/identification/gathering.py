@@ -23,6 +23,7 @@ from estimation.model.base import BaseParameters, find_base
 from estimation.model.parameters import choose_parameters
 from estimation.model.regressor import Regressor
 from estimation.preparation import PreparationSettings
+from estimation.spectra import CUTOFF_MIN_HZ
 
 _COMPARED_ROWS = 100
 
@@ -81,13 +82,15 @@ def gather(request: Request, progress: Callable[[str], None]) -> Gathered:
     stretches = Stretches(request.recordings, all_modes=request.wishes.all_modes)
     settings, notes = choose_preparation(stretches, request.wishes)
     samples = Samples(stretches, settings, regressor.switching, request.wishes)
-    training = reduce_samples(regressor, base, samples, block_s=request.block_s)
+    # A lower cut-off makes residuals remember longer.
+    block_s = request.block_s * max(1.0, CUTOFF_MIN_HZ / settings.cutoff_hz)
+    training = reduce_samples(regressor, base, samples, block_s=block_s)
     paths, wishes = _validation_of(request)
     validation, validation_samples = None, None
     if paths:
         progress("reading validation")
         validation_samples = Samples(paths, settings, regressor.switching, wishes)
-        validation = reduce_samples(regressor, base, validation_samples, block_s=request.block_s)
+        validation = reduce_samples(regressor, base, validation_samples, block_s=block_s)
     recordings = tuple(summary_of(path, request.wishes) for path in request.recordings)
     return Gathered(
         robot=robot,

@@ -13,6 +13,7 @@ from estimation.errors import DatasetError
 from estimation.identification.repetition import average_repetitions, find_period_s
 from estimation.identification.stretches import Stretches
 from estimation.preparation import PreparationSettings, Prepared, choose_settings, prepare
+from estimation.preparation_settings import Differences, Method, Velocity
 from estimation.stretch import Stretch
 
 FloatArray = NDArray[np.float64]
@@ -31,6 +32,7 @@ class Wishes:
         cutoff_hz: Of the low-pass.
         velocity: `measured` or `differentiated`.
         method: `butterworth` or `fft`.
+        differences: `sixth` or `second`.
         slow_rad_s: Joints slower than this do not count in a row; 0 uses all rows.
         all_modes: Whether to use rows in which no trajectory was played.
         rows: Part of the time that is used, as shares of the whole.
@@ -39,8 +41,9 @@ class Wishes:
     """
 
     cutoff_hz: float | None = None
-    velocity: str | None = None
-    method: str = "butterworth"
+    velocity: Velocity | None = None
+    method: Method = "butterworth"
+    differences: Differences = "sixth"
     slow_rad_s: float | None = None
     all_modes: bool = False
     rows: tuple[float, float] = (0.0, 1.0)
@@ -149,8 +152,9 @@ def choose_preparation(
     settings, notes = choose_settings(
         stretches.beginnings(),
         cutoff_hz=wishes.cutoff_hz,
-        velocity=wishes.velocity,  # type: ignore[arg-type]  # checked by the command line
-        method=wishes.method,  # type: ignore[arg-type]
+        velocity=wishes.velocity,
+        method=wishes.method,
+        differences=wishes.differences,
     )
     if wishes.slow_rad_s == 0.0:
         return settings, notes

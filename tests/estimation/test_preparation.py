@@ -122,6 +122,36 @@ def test_counts_and_noise_cost_little_and_the_choice_is_the_better_one():
     assert other > chosen
 
 
+def test_differences_of_second_order_are_those_of_the_seed():
+    t_s = times()
+    stretch = make_stretch(t_s)
+    settings, _ = choose_settings([stretch], velocity="differentiated", differences="second")
+    rows = prepare(stretch, settings)
+    # (ωh)²/6 of a velocity and (ωh)²/12 of an acceleration are lost, and no more.
+    sixth = prepare(stretch, replace(settings, differences="sixth"))
+    _, dq, ddq = motion(rows.t_s)
+    for name, truth in {"dq_rad_s": dq, "ddq_rad_s2": ddq}.items():
+        error, less = (np.abs(getattr(part, name) - truth).max() for part in (rows, sixth))
+        assert 10.0 * less < error < 1e-4 * np.abs(truth).max()
+
+
+@pytest.mark.parametrize(("noise_rad", "rate_hz"), [(1e-4, 125.0), (3e-4, 125.0), (1e-3, 1000.0)])
+def test_noisy_positions_lower_the_cut_off(noise_rad: float, rate_hz: float):
+    random = np.random.default_rng(3)
+    exact = make_stretch(times(40.0, rate_hz), dq_rad_s=None)
+    stretch = replace(exact, q_rad=exact.q_rad + random.normal(0.0, noise_rad, exact.q_rad.shape))
+    settings, notes = choose_settings([stretch])
+    assert 4.0 <= settings.cutoff_hz < 12.0
+    assert any("noise of the positions disturbs accelerations" in note for note in notes)
+    wide, _ = choose_settings([stretch], cutoff_hz=15.0)
+    chosen, other = (error_percent(prepare(stretch, each)) for each in (settings, wide))
+    assert chosen < 1.0
+    assert other > 2.0 * chosen
+    clean, notes = choose_settings([exact])
+    assert clean.cutoff_hz == 15.0
+    assert not any("disturbs" in note for note in notes)
+
+
 def test_a_noisy_velocity_is_left_for_the_positions():
     exact = make_stretch(times())
     assert exact.dq_rad_s is not None

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import signal
 
 from estimation.errors import DatasetError
 from estimation.signals import average_periods, derivative, second_difference
@@ -12,6 +13,7 @@ from estimation.spectra import (
     choose_cutoff_hz,
     derivative_fft,
     low_pass_fft,
+    quiet_end_hz,
 )
 
 RATE_HZ = 1000.0
@@ -127,6 +129,30 @@ def test_the_cut_off_keeps_its_rule(content_hz, rate_hz):
     if cutoff_hz < 0.2 * rate_hz:
         assert cutoff_hz >= max(15.0, 2.0 * content_hz)
         assert cutoff_hz <= max(30.0, 2.0 * content_hz)
+
+
+@given(st.floats(0.0, 1e3), st.floats(10.0, 1e5), st.floats(0.0, 1e5))
+def test_noise_lowers_the_cut_off_but_never_into_the_motion(content_hz, rate_hz, quiet_hz):
+    without, with_noise = (
+        choose_cutoff_hz(content_hz, rate_hz, *args) for args in ((), (quiet_hz,))
+    )
+    assert with_noise <= without
+    assert with_noise >= min(without, max(4.0, 3.0 * content_hz))
+    if quiet_hz >= without:
+        assert with_noise == without
+
+
+@given(st.floats(1e-7, 1e-3), seeds)
+def test_the_quiet_band_holds_the_noise_that_it_says(noise, seed):
+    t_s = np.arange(40_000) / RATE_HZ
+    q, _, bend = fourier(t_s, seed=seed, f0_hz=0.1, harmonics=5)
+    noisy = q + np.random.default_rng(seed).normal(0.0, noise, q.size)
+    second = (noisy[2:] - 2.0 * noisy[1:-1] + noisy[:-2]) * RATE_HZ**2
+    frequency_hz, power = signal.welch(second, RATE_HZ, nperseg=4000, detrend=False)
+    found_hz = quiet_end_hz(frequency_hz, power, RATE_HZ, 1.0)
+    density = noise**2 / (0.5 * RATE_HZ)
+    share = (2.0 * np.pi) ** 4 * density * found_hz**5 / 5.0 / np.mean(bend**2)
+    assert 1e-4 < share < 4e-4
 
 
 @pytest.mark.parametrize(
