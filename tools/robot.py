@@ -10,6 +10,7 @@ from typing import Any
 
 from daq.errors import ConfigError
 from daq.robot import Joint, Robot, load_robot, parse_robot
+from estimation.errors import EstimationError
 from tools.cli import OK, Verbs, add_json_option, add_verb, make_console, print_json, say
 
 _SIZE_MAX = 5_000_000
@@ -30,7 +31,7 @@ def add_to(verbs: Verbs, summary: str) -> None:
         actions,
         "show",
         handler=_show,
-        summary="show the joints, limits and masses of a robot",
+        summary="show the joints, limits, masses and base parameters of a robot",
         example="  armature robot show laas4",
     )
     _add_robot(show)
@@ -80,7 +81,7 @@ def _add_robot(parser: argparse.ArgumentParser) -> None:
 
 
 def _from_urdf(arguments: argparse.Namespace) -> int:
-    from estimation.urdf import robot_from_urdf  # noqa: PLC0415 - brings numpy, `show` needs none
+    from estimation.urdf import robot_from_urdf  # noqa: PLC0415 - brings numpy, `--help` needs none
 
     problems = _out_problems(arguments.out)
     if arguments.out.suffix != ".toml":
@@ -110,7 +111,7 @@ def _from_urdf(arguments: argparse.Namespace) -> int:
 
 
 def _to_urdf(arguments: argparse.Namespace) -> int:
-    from estimation.urdf import urdf_text  # noqa: PLC0415 - brings numpy, `show` needs none
+    from estimation.urdf import urdf_text  # noqa: PLC0415 - brings numpy, `--help` needs none
 
     problems = _out_problems(arguments.out)
     if problems:
@@ -189,6 +190,7 @@ def _show(arguments: argparse.Namespace) -> int:
         print("motors are coupled: motor angle, after its gear, by joint angles")
         for row in robot.coupling:
             print("  " + "  ".join(f"{part:g}" for part in row))
+    _print_base(facts)
     return OK
 
 
@@ -203,6 +205,32 @@ def _facts(robot: Robot) -> dict[str, Any]:
         "total_mass_kg": sum(masses) if len(masses) == len(robot.joints) else None,
         "coupling": robot.coupling,
         "estimation_terms": robot.estimation.terms,
+        **_base_facts(robot),
+    }
+
+
+def _base_facts(robot: Robot) -> dict[str, Any]:
+    """What data of the arm can tell at best; nulls where that cannot be said, and why."""
+    unknown = dict.fromkeys(("rank", "parameters", "base_parameters", "lost", "rounded"))
+    if any(joint.is_on_bench for joint in robot.joints):
+        return {**unknown, "base_parameters_problem": None}  # no arm, nothing to tell apart
+    try:
+        from estimation.model.base import find_base  # noqa: PLC0415 - brings Pinocchio
+        from estimation.model.regressor import Regressor  # noqa: PLC0415
+
+        base = find_base(Regressor(robot))
+    except ModuleNotFoundError as error:
+        problem = f"needs {error.name}: pip install 'armature[estimation]'"
+        return {**unknown, "base_parameters_problem": problem}
+    except EstimationError as error:
+        return {**unknown, "base_parameters_problem": str(error)}
+    return {
+        "rank": base.rank,
+        "parameters": len(base.symbols),
+        "base_parameters": [base.expression(row) for row in range(base.rank)],
+        "lost": [base.symbols[index] for index in base.lost],
+        "rounded": base.rounded,
+        "base_parameters_problem": None,
     }
 
 
@@ -264,6 +292,39 @@ def _print_joints(joints: list[dict[str, Any]]) -> None:
     for row in zip(*columns.values(), strict=True):
         table.add_row(*(escape(cell) or "–" for cell in row))
     make_console().print(table)
+
+
+def _print_base(facts: dict[str, Any]) -> None:
+    """What data can tell at best: parameters by themselves, combinations, and what is lost."""
+    from rich.table import Table  # noqa: PLC0415 - 40 ms that machines need not wait for
+
+    if facts["base_parameters_problem"] is not None:
+        print(f"base parameters: {_plain(facts['base_parameters_problem'])}")
+    if facts["rank"] is None:
+        return
+    parts = [text.partition(" ") for text in facts["base_parameters"]]
+    alone = [symbol for symbol, _, others in parts if not others]
+    combined = Table("parameter", "only together with")
+    for symbol, _, others in parts:
+        if others:
+            combined.add_row(symbol, others)
+    console = make_console()
+    print(f"{facts['rank']} of {facts['parameters']} parameters can be told apart")
+    if alone:
+        console.print(f"{len(alone)} by themselves: {', '.join(alone)}", highlight=False)
+    if combined.row_count:
+        console.print(f"{combined.row_count} in combinations:", highlight=False)
+        console.print(combined)
+    lost = facts["lost"]
+    if lost:
+        text = f"{len(lost)} lost, no torque depends on them: {', '.join(lost)}"
+        console.print(text, highlight=False)
+    if facts["rounded"]:
+        console.print(
+            "note: not counted, as only rounded numbers seem to tell them, such as 1.5708 for a "
+            f"right angle: {facts['rounded']}",
+            highlight=False,
+        )
 
 
 def _count(robot: Robot) -> str:

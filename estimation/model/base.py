@@ -5,6 +5,10 @@ Columns of Φ depend on each other whatever the motion. With the independent one
 it is found from motion drawn at random, not from a recording; what a recording does not excite is
 told apart from what no recording ever could.
 
+The rank, and K, are those of the arm with its axes where they are meant to be
+(`estimation.model.meant_robot`); Φ itself stays as the file states it. `BaseParameters.rounded`
+says what that leaves out.
+
 References:
     M. Gautier, "Numerical calculation of the base inertial parameters of robots",
     Journal of Robotic Systems 8(4), 1991, doi:10.1002/rob.4620080405.
@@ -12,6 +16,7 @@ References:
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import qr
 
 from estimation.errors import EstimationError
+from estimation.model.meant_robot import meant_robot
 from estimation.model.parameters import INERTIAL
 from estimation.model.regressor import Regressor
 
@@ -28,10 +34,11 @@ _SAMPLES_PER_PARAMETER = 5
 _SPEED_MAX_RAD_S, _ACCELERATION_MAX_RAD_S2 = 3.0, 20.0
 _ZERO = 1e-9
 """A column, or what is left of one, that is this much shorter than the longest is zero: rounding
-leaves 1e-14, the least that an arm's geometry in micrometres could mean is far above."""
+leaves 1e-14, the shortest link that counts is far above."""
 _GAP = 1e3
 """The smallest pivot kept must be this much larger than the largest one dropped."""
-_SHOWN = 1e-9
+_DIGITS = 11
+"""Of weights, after the point: what follows is rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +51,8 @@ class BaseParameters:
         mapping: β = mapping·θ, shape (r, p): 1 at the independent elements, K at the others.
         lost: Elements that no torque depends on.
         gap: Smallest pivot kept over largest pivot dropped: how sure the rank is.
+        rounded: How many more there were if numbers like 1.5708 were meant to the last digit: what
+            only such a difference would tell, which no data do.
     """
 
     symbols: tuple[str, ...]
@@ -51,6 +60,7 @@ class BaseParameters:
     mapping: FloatArray
     lost: NDArray[np.intp]
     gap: float
+    rounded: int = 0
 
     @property
     def rank(self) -> int:
@@ -74,15 +84,15 @@ class BaseParameters:
 
     def expression(self, row: int) -> str:
         """A base parameter in readable form, such as `Izz1 + Ia1 + 0.0279·m2`."""
-        weights = self.mapping[row]
         first = self.independent[row]
-        others = [i for i in np.argsort(-np.abs(weights), kind="stable") if i != first]
+        weights = self.mapping[row].round(_DIGITS).tolist()
+        shown = [f"{abs(weight):.4g}" for weight in weights]
         parts = [self.symbols[first]]
-        for index in others:
-            weight = float(weights[index])
-            if abs(weight) > _SHOWN:
-                size = "" if abs(abs(weight) - 1.0) < _SHOWN else f"{abs(weight):.4g}·"
-                parts.append(f"{'+' if weight > 0 else '-'} {size}{self.symbols[index]}")
+        # The largest first; equal ones in the order of θ.
+        for index in sorted(range(len(weights)), key=lambda i: -float(shown[i])):
+            if weights[index] and index != first:
+                size = "" if shown[index] == "1" else f"{shown[index]}·"
+                parts.append(f"{'+' if weights[index] > 0 else '-'} {size}{self.symbols[index]}")
         return " ".join(parts)
 
 
@@ -101,24 +111,17 @@ def find_base(regressor: Regressor, *, seed: int = 0) -> BaseParameters:
             kept and what is dropped.
     """
     parameters = regressor.parameters
-    phi = _random_regressor(regressor, seed)
-    norms = np.linalg.norm(phi, axis=0)
-    is_lost = norms <= _ZERO * norms.max()
-    scaled = phi / np.where(is_lost, 1.0, norms)
-    scaled[:, is_lost] = 0.0
-    # A first look at the rank and its gap, whichever columns are then kept.
-    _, pivoted, _ = qr(scaled, mode="economic", pivoting=True)
-    pivots = np.abs(np.diag(pivoted))
-    rank = int(np.sum(pivots > _ZERO * pivots[0]))
-    dropped = float(pivots[rank]) if rank < len(pivots) else 0.0
-    gap = float(pivots[rank - 1]) / max(dropped, np.finfo(np.float64).eps)
-    if gap < _GAP:
+    robot = regressor.robot
+    look = _look_at(Regressor(meant_robot(robot), parameters), seed)
+    scaled, norms, rank = look.scaled, look.norms, look.rank
+    kept, dropped = look.pivots[rank - 1], look.dropped
+    independent = _first_independent(scaled, math.sqrt(kept * dropped), _preference(regressor))
+    if kept < _GAP * dropped or len(independent) != rank:
         raise EstimationError(
-            f"the rank of robot {regressor.robot.name}'s model cannot be told: the smallest pivot "
-            f"kept is {pivots[rank - 1]:.2g}, the largest dropped {dropped:.2g} (relative to "
-            f"{pivots[0]:.2g}); look for axes that are nearly but not quite parallel"
+            f"the rank of robot {robot.name}'s model cannot be told: the smallest pivot kept is "
+            f"{kept:.2g}, the largest dropped {dropped:.2g} (relative to {look.pivots[0]:.2g}); "
+            "look for axes that are nearly but not quite parallel, or nearly at one place"
         )
-    independent = _first_independent(scaled, rank, _preference(regressor))
     others = np.setdiff1d(np.arange(len(parameters)), independent)
     dependence = np.linalg.lstsq(scaled[:, independent], scaled[:, others], rcond=None)[0]
     dependence[np.abs(dependence) < 1e-10] = 0.0
@@ -131,8 +134,43 @@ def find_base(regressor: Regressor, *, seed: int = 0) -> BaseParameters:
         independent=independent,
         mapping=mapping,
         lost=np.flatnonzero(np.abs(mapping).sum(axis=0) == 0.0),
-        gap=gap,
+        gap=float(kept / dropped),
+        rounded=max(0, _look_at(regressor, seed).rank - rank),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A first look at the rank, whichever columns are then kept.
+
+    Attributes:
+        scaled: Φ of motion drawn at random, columns of length 1 (or 0), shape (n, p).
+        norms: Of Φ's columns.
+        pivots: Of `scaled`, from the largest.
+        rank: How many of them are not zero.
+    """
+
+    scaled: FloatArray
+    norms: FloatArray
+    pivots: FloatArray
+    rank: int
+
+    @property
+    def dropped(self) -> float:
+        """The largest pivot that is zero, or what rounding leaves."""
+        rest = self.pivots[self.rank :]
+        return max(float(rest[0]) if len(rest) else 0.0, float(np.finfo(np.float64).eps))
+
+
+def _look_at(regressor: Regressor, seed: int) -> _Look:
+    phi = _random_regressor(regressor, seed)
+    norms = np.linalg.norm(phi, axis=0)
+    is_lost = norms <= _ZERO * norms.max()
+    scaled = phi / np.where(is_lost, 1.0, norms)
+    scaled[:, is_lost] = 0.0
+    _, pivoted, _ = qr(scaled, mode="economic", pivoting=True)
+    pivots = np.abs(np.diag(pivoted))
+    return _Look(scaled, norms, pivots, int(np.sum(pivots > _ZERO * pivots[0])))
 
 
 def condition_numbers(triangular: ArrayLike) -> tuple[float, float]:
@@ -182,7 +220,9 @@ def _preference(regressor: Regressor) -> NDArray[np.intp]:
     return np.array(sorted(range(len(items)), key=order), dtype=np.intp)
 
 
-def _first_independent(scaled: FloatArray, rank: int, order: NDArray[np.intp]) -> NDArray[np.intp]:
+def _first_independent(
+    scaled: FloatArray, least: float, order: NDArray[np.intp]
+) -> NDArray[np.intp]:
     """Going through the columns in this order, those that add something to the ones before."""
     basis = np.zeros((scaled.shape[0], 0))
     kept: list[int] = []
@@ -191,7 +231,7 @@ def _first_independent(scaled: FloatArray, rank: int, order: NDArray[np.intp]) -
         for _ in range(2):  # once more, for what rounding left
             rest = rest - basis @ (basis.T @ rest)
         length = float(np.linalg.norm(rest))
-        if length > 1e-7 and len(kept) < rank:
+        if length > least:
             kept.append(int(column))
             basis = np.column_stack([basis, rest / length])
     return np.sort(np.array(kept, dtype=np.intp))

@@ -195,7 +195,8 @@ def cad_vector(robot: Robot, parameters: Parameters) -> FloatArray | None:
         parameters: Of its model.
 
     Returns:
-        θ, shape (p,), with 0 for what the file does not know; None when it knows no links.
+        θ, shape (p,), with 0 for friction and rotors that the file does not know; None when a
+        joint has no link.
     """
     theta = np.zeros(len(parameters))
     for index, joint in enumerate(robot.joints):

@@ -1,11 +1,15 @@
+import dataclasses
+
 import msgspec
 import numpy as np
 import pytest
-from identification_examples import laas4, model_of, true_theta, truth_vector
+from identification_examples import example, laas4, model_of, true_theta, truth_vector
 
-from daq.robot import load_robot
-from estimation.errors import DatasetError
+from daq.robot import Robot, load_robot
+from estimation.errors import DatasetError, EstimationError
+from estimation.identification.methods import estimate_cad
 from estimation.model.parameters import INERTIAL, cad_vector, choose_parameters
+from estimation.model.regressor import Regressor
 from hw_mocks.truth import draw_truth
 
 ALL_TERMS = ("viscous", "coulomb", "drive_inertia", "offset", "asymmetric", "stribeck")
@@ -39,13 +43,27 @@ def test_cad_is_the_truth_of_an_arm_without_spread():
     assert np.abs(true_theta() - truth).max() > 1e-3
 
 
-def test_a_robot_without_links_has_no_cad():
-    joints = [msgspec.structs.asdict(joint) for joint in laas4().joints]
-    joints[2]["link"] = None
-    robot = msgspec.structs.replace(
-        laas4(), joints=tuple(type(laas4().joints[0])(**joint) for joint in joints)
-    )
-    assert cad_vector(robot, choose_parameters(robot)) is None
+def without_links(*bare: int) -> Robot:
+    joints = list(laas4().joints)
+    for index in bare:
+        joints[index] = msgspec.structs.replace(joints[index], link=None)
+    return msgspec.structs.replace(laas4(), joints=tuple(joints))
+
+
+@pytest.mark.parametrize(
+    ("bare", "lacks"),
+    [
+        ((2,), "no link for joint3"),
+        ((0, 2), "no link for joint1, joint3"),
+        ((0, 1, 2, 3), "no links"),
+    ],
+)
+def test_a_robot_without_links_has_no_cad_and_says_whose(bare, lacks):
+    robot = without_links(*bare)
+    regressor = Regressor(robot)
+    assert cad_vector(robot, regressor.parameters) is None
+    with pytest.raises(EstimationError, match=f"^the robot file has {lacks}, so there is no CAD"):
+        estimate_cad(dataclasses.replace(example(), regressor=regressor, cad=None))
 
 
 def test_asymmetric_friction_brings_the_offset_with_it():

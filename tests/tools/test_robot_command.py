@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from daq.robot import load_robot
+from estimation.errors import EstimationError
 
 Armature = Callable[..., Any]
 
@@ -53,6 +55,68 @@ def test_show_as_json(armature: Armature, analysed: Path) -> None:
     assert {joint["current_max_a"] for joint in facts["joints"]} == {None}
     driven = armature("robot", "show", "laas4", "--json").json["joints"][0]
     assert (driven["moved_by"], driven["motor"], driven["current_max_a"]) == ("drive", "mn5006", 20)
+
+
+def test_show_what_can_be_told_apart(armature: Armature, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    result = armature("robot", "show", "laas4")
+    assert "\n32 of 52 parameters can be told apart\n23 by themselves: mcy2, " in result.out
+    assert "\n9 in combinations:\n" in result.out
+    assert re.search(r"│ Izz1 +│ \+ Iyy2 \+ Iyy3 \+ Ia1 \+ 0.65·mcz3 \+ ", result.out)
+    assert "\n11 lost, no torque depends on them: m1, mcx1, " in result.out
+    assert "note" not in result.out
+
+
+def test_show_what_can_be_told_apart_as_json(armature: Armature) -> None:
+    facts = armature("robot", "show", "laas4", "--json").json
+    assert (facts["rank"], facts["parameters"], facts["rounded"]) == (32, 52, 0)
+    assert len(facts["base_parameters"]) == 32
+    assert "mcx2 + mcz3 + 0.65·m4 + 0.325·m3" in facts["base_parameters"]
+    lost = "m1 mcx1 mcy1 mcz1 Ixx1 Ixy1 Iyy1 Ixz1 Iyz1 m2 mcz2"
+    assert facts["lost"] == lost.split()
+    assert facts["base_parameters_problem"] is None
+
+
+def test_show_that_angles_are_rounded(
+    armature: Armature, analysed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = analysed.read_text()
+    assert "1.5707963267948966" in text
+    # Upright is only what the first joint turns about: tilt it, by what four digits leave.
+    first = text.replace("rpy_rad = [0.0, 0.0, 0.0]", "rpy_rad = [3.1416, 0.0, 0.0]", 1)
+    assert first != text
+    analysed.write_text(first.replace("1.5707963267948966", "1.5708"))
+    monkeypatch.setenv("COLUMNS", "150")
+    result = armature("robot", "show", str(analysed))
+    assert "36 of 56 parameters can be told apart" in result.out
+    assert re.search(r"note: not counted, .* 1.5708 for a right angle: [1-9]\n", result.out)
+    assert armature("robot", "show", str(analysed), "--json").json["rounded"] > 0
+
+
+def test_show_the_rest_where_nothing_can_be_told_apart(
+    armature: Armature, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = armature("robot", "show", "bench1", "--json").json
+    assert (bench["rank"], bench["lost"], bench["base_parameters_problem"]) == (None, None, None)
+    assert "base parameters" not in armature("robot", "show", "bench1").out
+
+    def fail(_regressor: object) -> None:
+        raise EstimationError("the rank cannot be told")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("estimation.model.base.find_base", fail)
+        result = armature("robot", "show", "laas4")
+    assert result.exit_code == 0
+    assert "total mass of the links: 1.487 kg\nbase parameters: the rank cannot be" in result.out
+
+    # A computer that only drives robots has no Pinocchio.
+    monkeypatch.setitem(sys.modules, "estimation.model.base", None)
+    result = armature("robot", "show", "laas4")
+    assert result.exit_code == 0
+    assert re.search(r"1.487 kg\nbase parameters: needs .*: pip install", result.out)
+    facts = armature("robot", "show", "laas4", "--json").json
+    assert facts["rank"] is None
+    assert "pip install" in facts["base_parameters_problem"]
 
 
 def test_show_what_is_not_known(armature: Armature, tmp_path: Path) -> None:
