@@ -19,6 +19,8 @@ CAD_MASS_FACTOR = 3.0
 """Where the robot file bounds no mass, it may be this many times CAD's, or as much less."""
 _REACH_FACTOR = 1.5
 """How much further than its joints and capsule a link's mass may reach, where nothing is said."""
+_ROOM = 1.001
+"""An ellipsoid that only just touches a box would leave room for a point, which is no body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +30,19 @@ class Ellipsoid:
     centre_m: tuple[float, float, float]
     semi_axes_m: tuple[float, float, float]
 
+    def grown(self, factor: float) -> Ellipsoid:
+        """With semi-axes that many times as long, around the same centre."""
+        x, y, z = (factor * axis for axis in self.semi_axes_m)
+        return Ellipsoid(self.centre_m, (x, y, z))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkBound:
     """What is known of one link.
+
+    Seed 001 has two ellipsoids, one for all mass and one for the centre of mass. Here is one: the
+    centre of mass that is inside an ellipsoid is inside it too, and where it is known better the
+    box says so.
 
     Attributes:
         mass_kg: Least and greatest; None where nothing is known but that it is positive.
@@ -108,6 +119,31 @@ def bounds_of(robot: Robot) -> Bounds:
             " so single masses mean little"
         )
     return Bounds(tuple(joint.name for joint in robot.joints), tuple(links), total, tuple(notes))
+
+
+def ellipsoid_factors(bounds: Bounds) -> dict[str, float]:
+    """How much longer semi-axes must be for ellipsoids and boxes to have something in common.
+
+    Bodies that keep to their ellipsoid and box do so with any mass, so that only the box of the
+    same link can contradict an ellipsoid. Mass inside the ellipsoid can have its centre anywhere
+    inside: with the box's point p nearest to it, the least factor is ‖diag(semi_axes)⁻¹(p − c)‖.
+
+    Args:
+        bounds: Of an arm; no box is empty.
+
+    Returns:
+        By joint, where there is a contradiction: the least factor, and a little more.
+    """
+    factors = {}
+    for name, link in zip(bounds.joint_names, bounds.links, strict=True):
+        if link.ellipsoid is None or link.centre_m is None:
+            continue
+        middle = np.array(link.ellipsoid.centre_m)
+        nearest = np.clip(middle, *link.centre_m)
+        distance = float(np.linalg.norm((nearest - middle) / link.ellipsoid.semi_axes_m))
+        if _ROOM * distance > 1.0 + 1e-9:
+            factors[name] = _ROOM * distance
+    return factors
 
 
 def _ellipsoid(robot: Robot, index: int, joint: Joint) -> Ellipsoid | None:

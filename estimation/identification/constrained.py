@@ -16,6 +16,9 @@ References:
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import NoReturn
+
 import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +31,15 @@ from estimation.identification.constraints import (
     choose_scales,
     link_bounds,
     matrix_inequalities,
+    opposing,
     scaled_pseudo_inertia,
     signs,
 )
 from estimation.identification.convex import SOLVED, solve_programme
+from estimation.identification.linear import describe_weights, settle_weights
 from estimation.identification.problem import Estimate, Problem
 from estimation.identification.pseudo_inertia import pseudo_inertia
+from estimation.identification.relaxation import find_relaxation
 from estimation.identification.uncertainty import information_inflation
 
 FloatArray = NDArray[np.float64]
@@ -42,6 +48,9 @@ CAD_SPREAD = 0.5
 """How far, relatively, CAD is trusted by the prior: the standard deviation of a mass, say."""
 _PULL = 1e-8
 """Weight of the faint pull towards CAD, relative to ‖τ‖² = 1."""
+_WEIGHTS_APART = 1e3
+"""How many times another joint's weight one may have: its square in the cost is still far from the
+solver's accuracy. A joint that is predicted exactly would hide all others."""
 
 
 def estimate_cls1(problem: Problem) -> Estimate:
@@ -54,9 +63,27 @@ def estimate_cls2(problem: Problem) -> Estimate:
     return _estimate("cls2", problem, Realism.CONSISTENT)
 
 
+def estimate_cls2_wls(problem: Problem) -> Estimate:
+    """Every link can exist, and joints are weighed by their noise as in WLS.
+
+    Raises:
+        DatasetError: The data do not excite all base parameters.
+    """
+    _, weights = settle_weights(problem)
+    weights = np.minimum(weights, _WEIGHTS_APART * weights.min())
+    return _estimate("cls2-wls", problem, Realism.CONSISTENT, weights=weights)
+
+
 def estimate_cls3(problem: Problem) -> Estimate:
-    """Every link can exist inside its ellipsoid."""
-    return _estimate("cls3", problem, Realism.DENSITY)
+    """Every link can exist inside its ellipsoid, where one is known."""
+    found = _estimate("cls3", problem, Realism.DENSITY)
+    bounds = problem.bounds
+    links = zip(bounds.joint_names, bounds.links, strict=True)
+    unknown = [name for name, link in links if link.ellipsoid is None]
+    if not unknown:
+        return found
+    note = f"no ellipsoid is known for {', '.join(unknown)}: as cls2 there"
+    return replace(found, notes=(*found.notes, note))
 
 
 def estimate_cls2_prior(problem: Problem) -> Estimate:
@@ -106,7 +133,12 @@ def find_consistent(problem: Problem, beta: FloatArray) -> FloatArray | None:
 
 
 def _estimate(
-    method: str, problem: Problem, realism: Realism, *, has_prior: bool = False
+    method: str,
+    problem: Problem,
+    realism: Realism,
+    *,
+    weights: FloatArray | None = None,
+    has_prior: bool = False,
 ) -> Estimate:
     scales = choose_scales(problem)
     parameters = problem.regressor.parameters
@@ -115,14 +147,19 @@ def _estimate(
     if realism is not Realism.BOUNDS:
         fixed += matrix_inequalities(x, parameters.joint_count)
     bounds = link_bounds(x, problem.bounds, scales, realism=realism)
-    cost = _cost(problem, x, scales)
+    cost = _cost(problem, x, scales, weights)
     cost += _prior(problem, x, scales) if has_prior else _pull(problem, x, scales)
     programme = cp.Problem(cp.Minimize(cost), [*fixed, *(bound.excess <= 0.0 for bound in bounds)])
     status = solve_programme(programme)
     if status not in SOLVED or x.value is None:
-        _explain(status, x, fixed, bounds)
+        _explain(status, problem, x, fixed, realism)
     theta = scales.theta * x.value
+    # At zero a solver ends a little to either side of it.
+    never_negative = opposing(parameters)
+    theta[never_negative] = np.maximum(theta[never_negative], 0.0)
     notes = list(problem.bounds.notes)
+    if weights is not None:
+        notes.append(describe_weights(weights))
     active = [bound.name for bound in bounds if float(bound.excess.value) > -1e-5]
     if active:
         notes.append(f"at its bound: {', '.join(active[:6])}{' …' if len(active) > 6 else ''}")
@@ -131,10 +168,12 @@ def _estimate(
     return Estimate(method=method, beta=problem.base.of(theta), theta=theta, notes=tuple(notes))
 
 
-def _cost(problem: Problem, x: cp.Variable, scales: Scales) -> cp.Expression:
-    """‖R·β − z‖², relative to ‖τ‖²."""
+def _cost(
+    problem: Problem, x: cp.Variable, scales: Scales, weights: FloatArray | None
+) -> cp.Expression:
+    """‖R·β − z‖², relative to ‖τ‖², of the rows of each joint times its weight."""
     rank = problem.base.rank
-    factor = problem.factors.total()
+    factor = problem.factors.total(weights)
     size = float(np.linalg.norm(factor[:, rank]))
     matrix = factor[:rank, :rank] @ (problem.base.mapping * scales.theta) / size
     return cp.sum_squares(matrix @ x - factor[:rank, rank] / size)
@@ -168,58 +207,23 @@ def _prior(problem: Problem, x: cp.Variable, scales: Scales) -> cp.Expression:
     return weight * cp.sum(divergences)
 
 
-def _explain(status: str, x: cp.Variable, fixed: list[cp.Constraint], bounds: list[Bound]) -> None:
+def _explain(
+    status: str, problem: Problem, x: cp.Variable, fixed: list[cp.Constraint], realism: Realism
+) -> NoReturn:
     """Raise what is wrong: which bounds contradict each other, or that the solver failed."""
-    slacks = least_relaxation(x, fixed, bounds)
-    if not slacks:
+    scales = choose_scales(problem)
+    _, helps = find_relaxation(problem.bounds, x, fixed, scales, realism)
+    if not helps:
         raise EstimationError(
             f"the solver ended with {status!r} though the constraints can be kept: check the "
             "scales of the data (units?) and the robot file's masses"
         )
-    conflict = _conflict(fixed, bounds)
-    relaxed = ", ".join(f"{name} by {size:.3g} {unit}" for name, size, unit in slacks)
+    relaxed = "; ".join(bound.words(3) for bound in helps)
+    conflict = _conflict(fixed, link_bounds(x, problem.bounds, scales, realism=realism))
     raise InfeasibleParametersError(
         f"no arm keeps all constraints: these contradict each other: {'; '.join(conflict)}. The "
         f"least that would help is to relax {relaxed}; mend the robot file, or use --relax"
     )
-
-
-def least_relaxation(
-    x: cp.Variable, fixed: list[cp.Constraint], bounds: list[Bound]
-) -> list[tuple[str, float, str]]:
-    """How far bounds must give way for there to be a solution: least in sum, then few of them.
-
-    Args:
-        x: Scaled unknowns.
-        fixed: Constraints that never give way: physics.
-        bounds: Those that may.
-
-    Returns:
-        Name, size in SI and unit of each bound that must give way.
-    """
-    if not bounds:
-        return []
-    slack = cp.Variable(len(bounds), nonneg=True)
-    constraints = [bound.excess <= slack[index] for index, bound in enumerate(bounds)]
-    solve_programme(cp.Problem(cp.Minimize(cp.sum(slack)), [*fixed, *constraints]))
-    if slack.value is None:
-        return []
-    least = float(np.sum(slack.value))
-    if least > 1e-6:
-        # Many ways share the least sum; a solver ends in the middle of them, where every bound
-        # gives way a little. Weights 1/slack lead to one where few do.
-        constraints.append(cp.sum(slack) <= 1.001 * least)
-        for _ in range(3):
-            weights = 1.0 / (np.abs(slack.value) + 1e-3 * least)
-            programme = cp.Problem(cp.Minimize((weights * least) @ slack), [*fixed, *constraints])
-            solve_programme(programme)
-            if slack.value is None:
-                return []
-    return [
-        (bound.name, float(size) * bound.unit_si, bound.unit)
-        for bound, size in zip(bounds, slack.value, strict=True)
-        if size > 1e-6
-    ]
 
 
 def _conflict(fixed: list[cp.Constraint], bounds: list[Bound]) -> list[str]:

@@ -32,7 +32,7 @@ class Realism(StrEnum):
     CONSISTENT = "consistent"
     """CLS-2: also every pseudo-inertia positive definite."""
     DENSITY = "density"
-    """CLS-3: also all mass and the centre of mass inside ellipsoids."""
+    """CLS-3: also all mass, and with it the centre of mass, inside ellipsoids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,6 @@ def link_bounds(x: cp.Variable, bounds: Bounds, scales: Scales, *, realism: Real
         for joint, (name, link) in enumerate(zip(bounds.joint_names, bounds.links, strict=True)):
             if link.ellipsoid is not None:
                 result.append(_density_bound(x, joint, name, link.ellipsoid, scales))
-                result.append(_centre_ellipsoid(x, joint, name, link.ellipsoid, scales))
     if realism is Realism.BOUNDS:
         # Nothing else keeps masses positive there.
         result += [
@@ -222,7 +221,15 @@ def _centre_bounds(
 def _density_bound(
     x: cp.Variable, joint: int, name: str, ellipsoid: Ellipsoid, scales: Scales
 ) -> Bound:
-    """∫(1 − (x − c)ᵀQ⁻¹(x − c)) dm ≥ 0: needed for mass inside the ellipsoid only."""
+    """∫(1 − (x − c)ᵀQ⁻¹(x − c)) dm ≥ 0: no mass is outside of the ellipsoid.
+
+    Where J ≻ 0, there is a body inside the ellipsoid with these ten parameters if and only if this
+    holds (Wensing et al., see `pseudo_inertia`). It also keeps the centre of mass x̄ inside, which
+    therefore needs no constraint of its own: with the covariance C = ∫(x − x̄)(x − x̄)ᵀ dm, a Schur
+    complement of J and so positive,
+
+        m·(x̄ − c)ᵀQ⁻¹(x̄ − c) = ∫(x − c)ᵀQ⁻¹(x − c) dm − tr(Q⁻¹C) < ∫(x − c)ᵀQ⁻¹(x − c) dm ≤ m.
+    """
     centre = np.array(ellipsoid.centre_m) / scales.length_m
     inverse = np.diag((np.array(ellipsoid.semi_axes_m) / scales.length_m) ** -2.0)
     weight = np.zeros((4, 4))
@@ -231,16 +238,7 @@ def _density_bound(
     weight[3, 3] = 1.0 - float(centre @ inverse @ centre)
     coefficients = np.tensordot(BASIS, weight, axes=2)
     excess = -(coefficients @ x[10 * joint : 10 * (joint + 1)])
-    return Bound(f"mass of {name} inside its ellipsoid", excess, "kg", scales.mass_kg)
-
-
-def _centre_ellipsoid(
-    x: cp.Variable, joint: int, name: str, ellipsoid: Ellipsoid, scales: Scales
-) -> Bound:
-    """‖Q^(-1/2)(mc − m·centre)‖ ≤ m."""
-    centre = np.array(ellipsoid.centre_m) / scales.length_m
-    axes = np.array(ellipsoid.semi_axes_m) / scales.length_m
-    mass = x[10 * joint]
-    moment = x[10 * joint + 1 : 10 * joint + 4]
-    excess = cp.norm(cp.multiply(1.0 / axes, moment - mass * centre)) - mass
-    return Bound(f"centre of mass of {name} inside its ellipsoid", excess, "kg", scales.mass_kg)
+    middle = ", ".join(f"{value:.4g}" for value in ellipsoid.centre_m)
+    axes = ", ".join(f"{value:.4g}" for value in ellipsoid.semi_axes_m)
+    what = f"mass of {name} inside its ellipsoid (centre {middle} m, semi-axes {axes} m)"
+    return Bound(what, excess, "kg", scales.mass_kg)

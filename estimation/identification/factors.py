@@ -146,19 +146,23 @@ def triangular(matrix: FloatArray) -> FloatArray:
 def folds(factors: Factors, *, count: int = 5, guard: int = 1) -> Iterator[tuple[Factors, Factors]]:
     """Contiguous parts of the time for cross-validation, with a gap to either side of each.
 
+    Blocks of one cluster go together: of a motion that repeats itself, a part is held out of every
+    period. Otherwise the same motion would be trained on.
+
     Args:
         factors: Of a recording.
         count: How many parts.
-        guard: Blocks left out of the training data beside the part that is held out.
+        guard: Clusters left out of the training data beside the part that is held out.
 
     Yields:
         Training and held-out factors; parts that leave too little to train on are left out.
     """
-    numbers = np.arange(factors.block_count)
-    for part in np.array_split(numbers, count):
+    # Ranks of the clusters: of recordings, then of time or phase within each.
+    distinct, ranks = np.unique(factors.clusters, return_inverse=True)
+    for part in np.array_split(np.arange(len(distinct)), count):
         if not len(part):
             continue
-        is_near = (numbers >= part[0] - guard) & (numbers <= part[-1] + guard)
-        training = numbers[~is_near]
-        if int(factors.rows[training].sum()) > 2 * factors.rank:
-            yield factors.select(training), factors.select(part)
+        is_held = (ranks >= part[0]) & (ranks <= part[-1])
+        is_near = (ranks >= part[0] - guard) & (ranks <= part[-1] + guard)
+        if int(factors.rows[~is_near].sum()) > 2 * factors.rank:
+            yield factors.select(np.flatnonzero(~is_near)), factors.select(np.flatnonzero(is_held))

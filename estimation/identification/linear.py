@@ -86,8 +86,18 @@ def joint_weights(factors: Factors, beta: FloatArray) -> FloatArray:
     return weights
 
 
-def estimate_wls(problem: Problem) -> Estimate:
-    """Least squares with each joint's rows divided by its noise, until the weights settle."""
+def settle_weights(problem: Problem) -> tuple[FloatArray, FloatArray]:
+    """Weighted least squares, repeated until the weights of the joints settle.
+
+    Args:
+        problem: The data.
+
+    Returns:
+        β, shape (r,), and what rows of each joint are multiplied by, shape (n_joints,).
+
+    Raises:
+        DatasetError: The data do not excite all base parameters.
+    """
     symbols = base_symbols(problem)
     beta = solve(problem.factors.total(), problem.base.rank, symbols)
     weights = np.ones(problem.factors.joint_count)
@@ -98,8 +108,18 @@ def estimate_wls(problem: Problem) -> Estimate:
         weights = new
         if is_settled:
             break
-    shown = ", ".join(f"{weight:.3g}" for weight in weights)
-    return Estimate(method="wls", beta=beta, notes=(f"weights of the joints' rows: {shown}",))
+    return beta, weights
+
+
+def describe_weights(weights: FloatArray) -> str:
+    """For the notes of an estimate."""
+    return f"weights of the joints' rows: {', '.join(f'{weight:.3g}' for weight in weights)}"
+
+
+def estimate_wls(problem: Problem) -> Estimate:
+    """Least squares with each joint's rows divided by its noise, until the weights settle."""
+    beta, weights = settle_weights(problem)
+    return Estimate(method="wls", beta=beta, notes=(describe_weights(weights),))
 
 
 def estimate_irls(problem: Problem) -> Estimate:
@@ -136,9 +156,11 @@ def estimate_tls(problem: Problem) -> Estimate:
     """Total least squares: errors in Φ₁ as well as in τ, alike relative to each column's length.
 
     The right singular vector v of the smallest singular value of [Φ₁ τ], columns of length 1 and
-    joints weighed by their noise, gives β = −v₁/v₂.
+    joints weighed by their noise, gives β = −v₁/v₂. Where that is how errors are, it is far nearer
+    to the truth than least squares. Noise of a measured motion is not like that: it is in some
+    columns only, the same in several, and then WLS is as good.
     """
-    weights = joint_weights(problem.factors, estimate_wls(problem).beta)
+    _, weights = settle_weights(problem)
     rank = problem.base.rank
     factor = problem.factors.total(weights)[: rank + 1, : rank + 1]
     norms = np.linalg.norm(factor, axis=0)

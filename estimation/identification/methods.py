@@ -12,6 +12,7 @@ from estimation.identification.constrained import (
     estimate_cls1,
     estimate_cls2,
     estimate_cls2_prior,
+    estimate_cls2_wls,
     estimate_cls3,
 )
 from estimation.identification.instruments import estimate_iv
@@ -46,10 +47,13 @@ def estimate_cad(problem: Problem) -> Estimate:
     """The robot file's own parameters: nothing is estimated.
 
     Raises:
-        EstimationError: It knows no links.
+        EstimationError: A joint has no link.
     """
     if problem.cad is None:
-        raise EstimationError("the robot file knows no links, so there is no CAD to compare with")
+        joints = problem.regressor.robot.joints
+        bare = [joint.name for joint in joints if joint.link is None]
+        lacks = "no links" if len(bare) == len(joints) else f"no link for {', '.join(bare)}"
+        raise EstimationError(f"the robot file has {lacks}, so there is no CAD to compare with")
     return Estimate(method="cad", beta=problem.base.of(problem.cad), theta=problem.cad)
 
 
@@ -66,6 +70,9 @@ METHODS: Final = {
         Method("cls2", "every link can exist", estimate_cls2),
         Method("cls3", "every link can exist inside its ellipsoid", estimate_cls3),
         Method("cls2-prior", "every link can exist, near CAD", estimate_cls2_prior),
+        Method(
+            "cls2-wls", "every link can exist, joints weighed by their noise", estimate_cls2_wls
+        ),
         Method("slsqp", "local search from many starts", estimate_slsqp, is_quick=False),
         Method("sa", "simulated annealing with penalties", estimate_annealing, is_quick=False),
     )

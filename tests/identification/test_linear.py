@@ -14,12 +14,14 @@ from identification_examples import (
 )
 
 from estimation.errors import DatasetError
+from estimation.identification.factors import triangular
 from estimation.identification.linear import (
     estimate_irls,
     estimate_tls,
     estimate_uls,
     estimate_wls,
 )
+from estimation.identification.reduction import design
 
 ALL = (estimate_uls, estimate_wls, estimate_irls, estimate_tls)
 
@@ -82,14 +84,47 @@ def test_robust_weights_ignore_outliers():
     assert "count less" in robust.notes[0]
 
 
-def test_total_least_squares_survives_noise_in_the_motion_better():
-    motion = fourier_motion()
-    part = simulated(true_theta(), motion, noise_nm=0.01)
-    noise = np.random.default_rng(0).standard_normal(part.tau_nm.shape)
-    # Errors of all columns alike are what the method is for; here accelerations have them.
-    noisy = dataclasses.replace(part, ddq_rad_s2=part.ddq_rad_s2 + 2.0 * noise)
-    problem = make_problem(noisy)
-    assert np.isfinite(estimate_tls(problem).beta).all()
+def with_column_errors(motion, relative, seed):
+    """Errors in every column of [Φ₁ τ], alike relative to its length, in place of noise in τ."""
+    problem = make_problem(simulated(true_theta(), motion))
+    (part,) = problem.samples()
+    columns = design(problem.regressor, problem.base, part, slice(None))
+    sizes = np.sqrt(np.mean(columns**2, axis=(0, 1)))
+    errors = np.random.default_rng(seed).standard_normal(columns.shape)
+    columns = columns + relative * sizes * errors
+    blocks = np.stack(
+        [
+            np.stack([triangular(block[:, joint]) for joint in range(4)])
+            for block in np.split(columns, problem.factors.block_count)
+        ]
+    )
+    return dataclasses.replace(problem, factors=dataclasses.replace(problem.factors, blocks=blocks))
+
+
+def test_total_least_squares_is_for_errors_in_all_columns_alike():
+    clean = make_problem(simulated(true_theta(), fourier_motion()))
+    for seed in range(5):
+        problem = with_column_errors(fourier_motion(seed), 0.1, seed)
+        plain, total = (
+            distance(clean, estimate(problem).beta) for estimate in (estimate_uls, estimate_tls)
+        )
+        assert total < 0.55 * plain
+
+
+def test_noise_in_the_motion_alone_is_not_what_total_least_squares_is_for():
+    clean = make_problem(simulated(true_theta(), fourier_motion()))
+    errors: dict[str, list[float]] = {"uls": [], "wls": [], "tls": []}
+    for seed in range(5):
+        part = simulated(true_theta(), fourier_motion(seed), noise_nm=0.01, seed=seed)
+        noise = np.random.default_rng(seed).standard_normal(part.tau_nm.shape)
+        problem = make_problem(dataclasses.replace(part, ddq_rad_s2=part.ddq_rad_s2 + 2.0 * noise))
+        for estimate in (estimate_uls, estimate_wls, estimate_tls):
+            found = estimate(problem)
+            errors[found.method].append(distance(clean, found.beta))
+    means = {name: np.mean(values) for name, values in errors.items()}
+    # Better than all rows alike only for its weights of the joints.
+    assert means["tls"] < 0.95 * means["uls"]
+    assert means["tls"] == pytest.approx(means["wls"], rel=0.05)
 
 
 @pytest.mark.parametrize("estimate", ALL)

@@ -101,6 +101,29 @@ def test_folds_leave_a_gap_beside_what_is_held_out():
     assert seen == list(range(factors.block_count))
 
 
+def test_folds_hold_out_a_phase_of_every_period():
+    reducer = Reducer(*model_of(), repeats_s=[10.0, None])
+    reducer.add(data(20.0), 0)
+    reducer.add(data(5.0), 1)
+    factors = reducer.factors()
+    phases, counts = np.unique(factors.clusters, return_counts=True)
+    assert counts.tolist() == [2] * 20 + [1] * 10
+    seen = []
+    for training, held in folds(factors, count=5, guard=1):
+        distance = np.abs(training.clusters[:, None] - held.clusters[None, :]).min()
+        assert distance > 1
+        for cluster in held.clusters:
+            assert (held.clusters == cluster).sum() == counts[cluster]
+        seen += held.clusters.tolist()
+    assert sorted(seen) == np.repeat(phases, counts).tolist()
+
+
+def test_a_period_too_short_to_hold_anything_out_is_not_cut():
+    reducer = Reducer(*model_of(), repeats_s=[1.0])
+    reducer.add(data(20.0))
+    assert not list(folds(reducer.factors()))
+
+
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("seconds", [(0.5,) * 9, (0.5, *(1.0,) * 6)])
 def test_short_recordings_without_neighbours_to_unite_do_not_hang(monkeypatch, seconds):

@@ -19,6 +19,13 @@ from estimation.identification.search_space import draw_start, make_space
 QUIET, NOISY = 0.05, 0.5
 
 
+@pytest.fixture(autouse=True)
+def _no_hurry(monkeypatch):
+    """However busy this computer is, what comes out is the same."""
+    for module in (search, annealing):
+        monkeypatch.setattr(module, "TIME_MAX_S", float("inf"))
+
+
 def floor_percent(problem):
     return problem.factors.error_percent(estimate_uls(problem).beta)[0]
 
