@@ -1,4 +1,4 @@
-"""Foreign files of measurements as named arrays: CSV, NPZ, MAT (v5 and v7.3) and plain HDF5.
+"""Foreign files of measurements as named arrays: CSV, NPY, NPZ, MAT (v5 and v7.3) and plain HDF5.
 
 What the numbers mean is decided elsewhere (`estimation.array_mapping`). Files may come from
 anywhere: sizes are checked before anything is unpacked, nothing is ever executed, and whatever a
@@ -22,14 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daq.recording.checks import stored_elsewhere
-from estimation.csv_file import COLUMNS_MAX, ROWS_MAX, read_csv
+from estimation.csv_file import BYTES_MAX, COLUMNS_MAX, ROWS_MAX, read_csv
 from estimation.errors import DatasetError
 from estimation.mat_file import read_mat5
 
 FloatArray = NDArray[np.float64]
 
-BYTES_MAX = 512 << 20
-"""Of a file, and of what it unpacks to."""
 _FIELDS_MAX = 10_000
 _DEPTH_MAX = 4
 _DAMAGED = (
@@ -74,7 +72,8 @@ def read_array_file(path: Path, *, delimiter: str | None = None) -> ArrayFile:
     """Read a file by its suffix.
 
     Args:
-        path: CSV (`.csv`, `.txt`, `.tsv`, `.dat`), `.npz`, `.mat`, `.h5` or `.hdf5`.
+        path: CSV (`.csv`, `.txt`, `.tsv`, `.dat`, or one of them with `.gz`), `.npy`, `.npz`,
+            `.mat`, `.h5` or `.hdf5`.
         delimiter: Of a CSV file; None to find out.
 
     Raises:
@@ -87,10 +86,13 @@ def read_array_file(path: Path, *, delimiter: str | None = None) -> ArrayFile:
         ".hdf5": _read_hdf5,
     }
     texts = (".csv", ".txt", ".tsv", ".dat")
+    tables = (*texts, *(f"{each}.gz" for each in texts), ".npy")
     suffix = path.suffix.lower()
-    if suffix not in readers and suffix not in texts:
-        known = ", ".join((*texts, *readers))
-        raise DatasetError(f"{path}: suffix {path.suffix!r}, expected one of {known}")
+    if suffix == ".gz":
+        suffix = "".join(path.suffixes[-2:]).lower()
+    if suffix not in readers and suffix not in tables:
+        known = ", ".join((*tables, *readers))
+        raise DatasetError(f"{path}: suffix {suffix!r}, expected one of {known}")
     try:
         if not path.is_file():
             reason = "is no file" if path.exists() else "there is no such file"
@@ -101,8 +103,8 @@ def read_array_file(path: Path, *, delimiter: str | None = None) -> ArrayFile:
         with path.open("rb") as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         has_names = True
-        if suffix in texts:
-            values, names = read_csv(path, delimiter)
+        if suffix in tables:
+            values, names = _read_npy(path) if suffix == ".npy" else read_csv(path, delimiter)
             has_names = bool(names)
             fields = _table(path, values, names)
         else:
@@ -113,7 +115,7 @@ def read_array_file(path: Path, *, delimiter: str | None = None) -> ArrayFile:
         raise DatasetError(f"{path}: damaged, or no {suffix} file: {error}") from error
     if not fields:
         raise DatasetError(f"{path}: has no arrays of numbers")
-    return ArrayFile(path, sha256, fields, suffix in texts, has_names)
+    return ArrayFile(path, sha256, fields, suffix in tables, has_names)
 
 
 def _table(path: Path, values: FloatArray, names: tuple[str, ...]) -> dict[str, FloatArray]:
@@ -127,6 +129,14 @@ def _table(path: Path, values: FloatArray, names: tuple[str, ...]) -> dict[str, 
     if not np.isfinite(values).any():
         raise DatasetError(f"{path}: has no numbers")
     return fields
+
+
+def _read_npy(path: Path) -> tuple[FloatArray, tuple[str, ...]]:
+    # Mapped, so that no more is believed than the file has.
+    fields = _fields(path, [(path.name, np.load(path, mmap_mode="r", allow_pickle=False))])
+    if not fields:
+        raise DatasetError(f"{path}: is no array of numbers in one or two dimensions")
+    return fields[path.name], ()
 
 
 def _read_npz(path: Path) -> dict[str, FloatArray]:

@@ -8,26 +8,30 @@ A mapping is written `QUANTITY=SOURCE[,SOURCE…]`, each source one of
     pos*                       all columns whose names begin so
     log.npz:q_meas:1-6         a file, an array in it, columns of that
 
-What is not mapped is looked for by its usual names: t, time, q1, q_1, pos1, dq1, qd1, vel1, tau1,
-torque1, iq1, current1, …, or q_shoulder for a joint called shoulder.
+    none                       nothing, even if there are columns of a usual name
+
+What is not mapped is looked for by its usual names (`estimation.usual_names`): t, time, q1, q_1,
+pos1, dq1, qd1, vel1, tau1, torque1, iq1, current1, …, or q_elbow, elbow_pos, position/elbow for a
+joint called elbow. Columns that are called after joints are put in the robot's order.
 """
 
 from __future__ import annotations
 
-import fnmatch
-import itertools
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from estimation.array_files import ArrayFile, FloatArray
-from estimation.column_names import describe
+from estimation.columns import Column, find_clocks, is_clock, join_clock, labels_of, select_columns
 from estimation.errors import DatasetError
+from estimation.usual_names import joint_of, meaning_of, robot_order
 
 QUANTITIES = ("t_s", "q_rad", "dq_rad_s", "tau_nm", "iq_a", "q_ref_rad")
+_OPTIONAL = {"dq_rad_s", "iq_a", "q_ref_rad"}
+NONE = "none"
+"""The source of a quantity that is not to be taken."""
 _TURN, _PER_MINUTE = 2.0 * math.pi, 2.0 * math.pi / 60.0
 _DEGREE = math.pi / 180.0
 _ANGLES = {"rad": 1.0, "deg": _DEGREE, "rev": _TURN, "turns": _TURN, "mrad": 1e-3}
@@ -40,37 +44,6 @@ UNITS: Mapping[str, Mapping[str, float]] = {
     "q_ref_rad": _ANGLES,
 }
 """Factors to SI; the first of each is SI."""
-_NAMES = {
-    "t_s": "t time timestamp timestamps seconds",
-    "q_rad": "q pos position positions q_meas q_measured qm joint_pos joint_position angle angles "
-    "theta joint_positions actual_q",
-    "dq_rad_s": "dq qd qdot q_dot dq_meas vel velocity velocities speed omega joint_vel "
-    "joint_velocity joint_velocities dqm actual_qd",
-    "tau_nm": "tau torque torques effort efforts trq tau_meas tau_measured joint_torque "
-    "joint_torques taum tau_j",
-    "iq_a": "iq i current currents curr cur motor_current motor_currents actual_current",
-    "q_ref_rad": "q_ref qref q_des q_desired q_cmd pos_ref position_ref ref_position "
-    "reference_position pos_des q_d target_q",
-}
-"""Among them what UR's RTDE (actual_q_0, …) and libfranka (q1, tau_J1, q_d1, …) write."""
-_QUANTITY_OF = {name: key for key, names in _NAMES.items() for name in names.split()}
-_UNIT_SUFFIXES = {
-    "rad": "rad",
-    "deg": "deg",
-    "rad_s": "rad/s",
-    "deg_s": "deg/s",
-    "rpm": "rpm",
-    "nm": "Nm",
-    "mnm": "mNm",
-    "a": "A",
-    "ma": "mA",
-    "s": "s",
-    "ms": "ms",
-    "us": "us",
-    "ns": "ns",
-}
-_NAME = re.compile(r"^(?P<name>[a-z_]*?[a-z])_?(?P<number>\d{0,3})$")
-_RANGE = re.compile(r"^(\d{1,6})(?:-(\d{1,6}))?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,26 +53,16 @@ class Taken:
     Attributes:
         values: Shape (rows, columns).
         source: Where it was found, for people.
+        names: Of its columns in the file.
         unit: In the file.
         has_stated_unit: Whether someone said so, in the name or as an option.
     """
 
     values: FloatArray
     source: str
+    names: tuple[str, ...]
     unit: str
     has_stated_unit: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Column:
-    file: ArrayFile
-    name: str
-    values: FloatArray
-    unit: str | None = None
-
-    @property
-    def label(self) -> str:
-        return f"{self.file.path.name}:{self.name}"
 
 
 def take(
@@ -108,7 +71,7 @@ def take(
     *,
     mapping: Mapping[str, str],
     units: Mapping[str, str],
-) -> dict[str, Taken]:
+) -> tuple[dict[str, Taken], list[str]]:
     """Take quantities out of files.
 
     Args:
@@ -118,18 +81,19 @@ def take(
         units: By quantity: a name of `UNITS`, or a number to multiply by.
 
     Returns:
-        What was found, by quantity, in the order of `QUANTITIES`.
+        What was found, by quantity, in the order of `QUANTITIES`, and sentences about it.
 
     Raises:
         DatasetError: A source is not there or not clear, or does not have a column per joint.
     """
     _check_keys("--map", mapping)
     _check_keys("--unit", units)
-    found = _by_name([file for file in files if file.has_names], joints, set(mapping))
+    given = _by_name([file for file in files if file.has_names], joints, set(mapping))
     for key, text in mapping.items():
-        found[key] = [
-            column for word in text.split(",") for column in _select(files, key, word.strip())
-        ]
+        if text.strip() != NONE:
+            given[key] = [select_columns(files, key, word.strip()) for word in text.split(",")]
+    _drop_mapped(given, set(mapping))
+    found, notes = _in_robot_order(given, joints, mapping)
     _check_apart(found, set(mapping))
     for key in units:
         if key not in found:
@@ -141,7 +105,57 @@ def take(
     for key in QUANTITIES:
         if key in found:
             result[key] = _combined(key, found[key], len(joints), units.get(key))
-    return result
+    return result, notes
+
+
+def _drop_mapped(given: dict[str, list[list[Column]]], mapped: set[str]) -> None:
+    """What need not be there is not found by name in columns that were said to be another thing."""
+    labels = {column.label for key in mapped & set(given) for some in given[key] for column in some}
+    for key in _OPTIONAL - mapped & set(given):
+        if any(column.label in labels for some in given[key] for column in some):
+            del given[key]
+
+
+def _in_robot_order(
+    given: Mapping[str, list[list[Column]]], joints: Sequence[str], mapping: Mapping[str, str]
+) -> tuple[dict[str, list[Column]], list[str]]:
+    """Columns by quantity; those of one source by the joints that they are called after."""
+    found: dict[str, list[Column]] = {}
+    moved: list[str] = []
+    notes: list[str] = []
+    for key, sources in given.items():
+        columns = [column for source in sources for column in source]
+        # What was listed one by one stays in that order.
+        is_list = key in mapping and all(len(source) == 1 for source in sources)
+        is_single = all(column.values.shape[1] == 1 for column in columns)
+        places = list(range(len(columns)))
+        if key != "t_s" and is_single and not is_list:
+            what = f"--map {key}={mapping[key]}" if key in mapping else key
+            places = robot_order([column.name for column in columns], joints, what)
+        if places != sorted(places):
+            moved.append(key)
+        if len(places) < len(columns):
+            rest = [column for place, column in enumerate(columns) if place not in places]
+            notes.append(f"{key}: left out, as no joint is called so: {labels_of(rest)}")
+        found[key] = [columns[place] for place in places]
+        notes += _wrong_names(key, found[key], joints)
+    if moved:
+        notes.append(
+            f"{', '.join(moved)}: the columns are called after joints and were put "
+            f"in the robot's order: {', '.join(joints)}"
+        )
+    return found, notes
+
+
+def _wrong_names(key: str, columns: Sequence[Column], joints: Sequence[str]) -> list[str]:
+    """Whether columns that were listed one by one are called after other joints."""
+    if key == "t_s" or len(columns) != len(joints):
+        return []
+    for joint, column in zip(joints, columns, strict=True):
+        called = joint_of(column.name, joints)
+        if called is not None and joints[called] != joint:
+            return [f"{key}: joint {joint} is taken from {column.label}, as --map lists it there"]
+    return []
 
 
 def _check_keys(option: str, given: Mapping[str, str]) -> None:
@@ -150,7 +164,7 @@ def _check_keys(option: str, given: Mapping[str, str]) -> None:
             raise DatasetError(f"{option} {key}=…: expected one of {', '.join(QUANTITIES)}")
 
 
-def _check_apart(found: Mapping[str, list[_Column]], mapped: set[str]) -> None:
+def _check_apart(found: Mapping[str, list[Column]], mapped: set[str]) -> None:
     """No column may be two things; what was found by name never is."""
     seen: dict[str, str] = {}
     for key, columns in found.items():
@@ -167,68 +181,29 @@ def _check_apart(found: Mapping[str, list[_Column]], mapped: set[str]) -> None:
                 seen[label] = key
 
 
-def _select(files: Sequence[ArrayFile], key: str, text: str) -> list[_Column]:
-    """The columns that one source names."""
-    head, *rest = text.split(":")
-    named = [file for file in files if head in (file.path.name, file.path.stem)]
-    if named:
-        words = rest
-        if len(named) > 1:
-            raise DatasetError(f"--map {key}={text}: several files are called so")
-    else:
-        words = [head, *rest]
-        if len(files) > 1 and _RANGE.match(head):
-            raise DatasetError(
-                f"--map {key}={text}: columns of which file? as {files[0].path.name}:{head}"
-            )
-    chosen = [
-        _Column(file, name, values)
-        for file in named or files
-        for name, values in file.fields.items()
-    ]
-    for word in words:
-        chosen = _narrowed(chosen, word)
-    if not chosen:
-        raise DatasetError(f"--map {key}={text}: there is no such column; {describe(files)}")
-    return chosen
-
-
-def _narrowed(columns: list[_Column], word: str) -> list[_Column]:
-    """Those of a name or pattern, or with certain numbers."""
-    by_name = [column for column in columns if column.name == word]
-    if by_name:
-        return by_name
-    if "*" in word or "?" in word:
-        return [column for column in columns if fnmatch.fnmatchcase(column.name, word)]
-    numbers = _RANGE.match(word)
-    if not numbers:
-        return []
-    single = [
-        _Column(column.file, f"{column.name}:{place + 1}", column.values[:, place : place + 1])
-        if column.values.shape[1] > 1
-        else column
-        for column in columns
-        for place in range(column.values.shape[1])
-    ]
-    first, last = int(numbers[1]), int(numbers[2] or numbers[1])
-    return single[first - 1 : last] if 1 <= first <= last <= len(single) else []
-
-
 def _by_name(
     files: Sequence[ArrayFile], joints: Sequence[str], without: set[str]
-) -> dict[str, list[_Column]]:
-    """Quantities whose columns are called as usual."""
-    found: dict[str, dict[str, list[tuple[int, _Column]]]] = {}
+) -> dict[str, list[list[Column]]]:
+    """Quantities whose columns are called as usual; of each, columns that belong together."""
+    found: dict[str, dict[str, list[tuple[int, Column]]]] = {}
+    clocks = [] if "t_s" in without else [pair for file in files for pair in find_clocks(file)]
+    parts = {part.label for pair in clocks for part in pair}
     for file in files:
         for name, values in file.fields.items():
-            meaning = _meaning(name, joints)
-            if meaning is None or meaning[0] in without:
+            # An array is of all joints.
+            meaning = meaning_of(name, joints if values.shape[1] == 1 else ())
+            if meaning is None or meaning.key in without:
                 continue
-            key, style, number, unit = meaning
-            column = _Column(file, name, values, unit)
-            found.setdefault(key, {}).setdefault(f"{file.path}:{style}", []).append(
-                (number, column)
+            # Called after joints, they are sorted by that later.
+            place = 0 if meaning.is_joint else meaning.place
+            column = Column(file, name, values, meaning.unit)
+            if column.label in parts:
+                continue
+            found.setdefault(meaning.key, {}).setdefault(f"{file.path}:{meaning.style}", []).append(
+                (place, column)
             )
+    if "t_s" not in found and clocks:
+        found["t_s"] = {str(n): [(0, part) for part in pair] for n, pair in enumerate(clocks)}
     result = {}
     for key, styles in found.items():
         if len(styles) > 1:
@@ -238,56 +213,25 @@ def _by_name(
             )
         ((_, numbered),) = styles.items()
         numbered.sort(key=lambda pair: pair[0])
-        result[key] = [column for _, column in numbered]
+        result[key] = [[column for _, column in numbered]]
     return result
 
 
-def _meaning(name: str, joints: Sequence[str]) -> tuple[str, str, int, str | None] | None:
-    """Quantity, style of the name, number of the joint and unit; None for another thing."""
-    plain = re.sub(r"[\s.]+", "_", name.strip().rpartition(".")[2].lower())
-    unit = None
-    bracket = re.match(r"^(.*?)_?[\[(]([^\])]*)[\])]$", plain)
-    if bracket and not bracket[2].isdigit():
-        plain, unit = bracket[1], _UNIT_SUFFIXES.get(bracket[2].replace("/", "_"))
-    else:
-        plain = re.sub(r"[\[(](\d+)[\])]", r"\1", plain)
-        for suffix in sorted(_UNIT_SUFFIXES, key=len, reverse=True):
-            if plain.endswith(f"_{suffix}"):
-                plain, unit = plain.removesuffix(f"_{suffix}"), _UNIT_SUFFIXES[suffix]
-                break
-    for number, joint in enumerate(joints):
-        if plain.endswith(f"_{joint.lower()}"):
-            stem = plain.removesuffix(f"_{joint.lower()}")
-            if stem in _QUANTITY_OF:
-                return _QUANTITY_OF[stem], stem, number, unit
-    parts = _NAME.match(plain)
-    if parts is None or parts["name"] not in _QUANTITY_OF:
-        return None
-    return _QUANTITY_OF[parts["name"]], parts["name"], int(parts["number"] or 0), unit
-
-
-def _labels(columns: list[_Column]) -> str:
-    """Where columns are from: file by file, the first and the last of each."""
-    texts = []
-    for _, group in itertools.groupby(columns, key=lambda column: column.file.path):
-        of_file = list(group)
-        more = f" … {of_file[-1].name}" if len(of_file) > 1 else ""
-        texts.append(of_file[0].label + more)
-    return ", ".join(texts)
-
-
-def _combined(key: str, columns: list[_Column], joints: int, unit: str | None) -> Taken:
+def _combined(key: str, columns: list[Column], joints: int, unit: str | None) -> Taken:
     wanted = 1 if key == "t_s" else joints
+    if key == "t_s" and is_clock(columns):
+        columns = [join_clock(columns)]
     rows = {len(column.values) for column in columns}
-    labels = _labels(columns)
+    labels = labels_of(columns)
     if len(rows) > 1:
         counts = ", ".join(str(count) for count in sorted(rows))
         raise DatasetError(f"{key} ({labels}): columns of {counts} rows do not belong together")
     values = np.hstack([column.values for column in columns])
     if values.shape[1] != wanted:
         raise DatasetError(
-            f"{key} ({labels}): {values.shape[1]} columns, expected {wanted}, one per joint; "
-            f"choose them with --map {key}=…"
+            f"{key} ({labels}): {values.shape[1]} columns, expected {wanted}"
+            f"{'' if key == 't_s' else ', one per joint'}; choose them with --map {key}=…, or "
+            f"leave it out with --map {key}={NONE}"
         )
     stated = {column.unit for column in columns if column.unit in UNITS[key]}
     if unit is None and len(stated) > 1:
@@ -306,4 +250,5 @@ def _combined(key: str, columns: list[_Column], joints: int, unit: str | None) -
             )
     with np.errstate(over="ignore"):  # infinite is no number of ours
         values = values * factor
-    return Taken(values, labels, name, unit is not None or bool(stated))
+    names = tuple(column.name for column in columns)
+    return Taken(values, labels, names, name, unit is not None or bool(stated))

@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 
 from daq.robot import Robot
 from estimation.array_files import ArrayFile
-from estimation.array_mapping import Taken, take
+from estimation.array_mapping import NONE, Taken, take
 from estimation.column_names import describe, suggest
 from estimation.errors import DatasetError
-from estimation.plausibility import check_ranges, check_velocity
-from estimation.sampling import JITTER_SAID, Sampling, constant_rate, find_rate, resample
+from estimation.even_rows import ROWS_MIN, make_even
+from estimation.plausibility import check_names, check_ranges, check_velocity
+from estimation.sampling import Sampling
 
 FloatArray = NDArray[np.float64]
 Side = Literal["joint", "motor"]
 
-ROWS_MIN = 10
 VALUE_MAX = 1e9
 """Of any number: beyond it, arithmetic with its squares would overflow some day."""
 
@@ -89,8 +89,13 @@ def measure(files: Sequence[ArrayFile], robot: Robot, options: ImportOptions) ->
         DatasetError: Something is missing, or cannot be what it is said to be.
     """
     names = [joint.name for joint in robot.joints]
-    taken = take(files, names, mapping=options.mapping, units=options.units)
+    if options.side == "motor":
+        _check_gears(robot)
+    taken, notes = take(files, names, mapping=options.mapping, units=options.units)
     _check_complete(files, taken, options, len(names))
+    notes += _lost_velocities(files, taken, options, len(names))
+    if "tau_nm" in options.mapping and "tau_nm" in taken:
+        notes += check_names(taken["tau_nm"], options.mapping["tau_nm"])
     rows = {len(one.values) for one in taken.values()}
     if len(rows) > 1:
         counts = ", ".join(f"{key} {len(one.values)}" for key, one in taken.items())
@@ -100,17 +105,15 @@ def measure(files: Sequence[ArrayFile], robot: Robot, options: ImportOptions) ->
     if count < ROWS_MIN:
         raise DatasetError(f"{count} rows, at least {ROWS_MIN} are due; --rows chooses them")
     try:
-        sampling, values, notes = _sampled(values, options)
+        sampling, values, said = make_even(
+            values, names, rate_hz=options.rate_hz, is_resampled=options.is_resampled
+        )
     except DatasetError as error:
         where = f"{taken['t_s'].source}: " if "t_s" in taken else ""
         raise DatasetError(f"{where}{error}") from error
+    notes += said
     to_motor = motor_matrix(robot)
     if options.side == "motor":
-        if not any(joint.has_drive or joint.transmission for joint in robot.joints):
-            notes.append(
-                f"--side motor, but robot {robot.name} has neither drives nor transmissions: its "
-                "gears are taken for 1:1"
-            )
         _to_joint_side(values, robot, to_motor)
     if "tau_nm" not in values:
         values["tau_nm"] = _torque(values["iq_a"], robot, to_motor)
@@ -156,6 +159,26 @@ def motor_matrix(robot: Robot) -> FloatArray:
     return matrix
 
 
+def _check_gears(robot: Robot) -> None:
+    without = [j.name for j in robot.joints if not j.has_drive and j.transmission is None]
+    if without:
+        raise DatasetError(
+            f"--side motor: robot {robot.name} states no gear of {', '.join(without)}; write "
+            "[joints.transmission] and gear_reduction = 100.0 behind each of these joints in its "
+            "robot file, with the motor's turns per turn of the joint (1.0 without a gear), and "
+            "direction = -1 where motor and joint turn opposite ways"
+        )
+
+
+def _lost_velocities(
+    files: Sequence[ArrayFile], taken: Mapping[str, Taken], options: ImportOptions, joints: int
+) -> list[str]:
+    if "dq_rad_s" in taken or "dq_rad_s" in options.mapping:
+        return []
+    hint = suggest(files, ["dq_rad_s"], joints, has_example=False)
+    return [f"no velocities were taken; if there are some: {hint}"] if hint else []
+
+
 def _check_complete(
     files: Sequence[ArrayFile], taken: Mapping[str, Taken], options: ImportOptions, joints: int
 ) -> None:
@@ -164,6 +187,8 @@ def _check_complete(
         missing["tau_nm"] = "tau_nm (torques) or iq_a (currents)"
     if missing:
         keys = list(missing)
+        if "dq_rad_s" not in taken:
+            keys.append("dq_rad_s")
         if "t_s" not in taken and options.rate_hz is None:
             keys.append("t_s")
         raise DatasetError(
@@ -171,6 +196,11 @@ def _check_complete(
             f"{describe(files)}; say which columns they are, as {suggest(files, keys, joints)}"
         )
     if "t_s" not in taken and options.rate_hz is None:
+        if options.mapping.get("t_s") == NONE:
+            raise DatasetError(
+                "--map t_s=none leaves the times out: say how many samples there are per second, "
+                "as --rate 1000"
+            )
         raise DatasetError(
             f"there is no t_s (time) by any usual name; {describe(files)}; say which column it is, "
             f"as {suggest(files, ['t_s'], joints)}, or how many samples there are per second, as "
@@ -205,48 +235,6 @@ def _lacking(taken: Mapping[str, Taken], options: ImportOptions) -> str:
                 f"{key} ({taken[key].source}): {missing} of {values.size} values are no numbers"
             )
     return "; ".join(reasons)
-
-
-def _sampled(
-    values: dict[str, FloatArray], options: ImportOptions
-) -> tuple[Sampling, dict[str, FloatArray], list[str]]:
-    t_s = values.pop("t_s", None)
-    if t_s is None:
-        assert options.rate_hz is not None  # noqa: S101 - checked before
-        if options.is_resampled:
-            raise DatasetError("--resample needs times: --map t_s=…")
-        return constant_rate(len(values["q_rad"]), options.rate_hz), values, []
-    known = np.isfinite(t_s[:, 0])
-    notes = []
-    if not known.all():
-        if np.count_nonzero(known) < ROWS_MIN:
-            raise DatasetError(
-                f"{np.count_nonzero(known)} of {len(known)} rows have a time that is a number, at "
-                f"least {ROWS_MIN} are due; leave the times out and state --rate"
-            )
-        notes.append(f"rows without a time: {np.count_nonzero(~known)}, left out")
-        t_s, values = t_s[known], {key: array[known] for key, array in values.items()}
-    if not options.is_resampled:
-        sampling = find_rate(t_s[:, 0], options.rate_hz)
-        missing = int(sampling.seq[-1]) + 1 - len(sampling.seq)
-        if missing:
-            notes.append(f"{missing} samples are missing between others")
-        if sampling.jitter > JITTER_SAID:
-            notes.append(
-                f"the time stamps jitter by up to {sampling.jitter:.2g} periods "
-                f"({1e3 * sampling.jitter / sampling.rate_hz:.2g} ms): rows were put in their "
-                "places at a constant rate, as stamps jitter and samples hardly do; if samples "
-                "do, too: --resample"
-            )
-        return sampling, values, notes
-    before = len(t_s)
-    sampling, values = resample(t_s[:, 0], values, options.rate_hz)
-    notes.append(
-        f"{before} rows were interpolated linearly to {len(sampling.seq)} at "
-        f"{sampling.rate_hz:.6g} per second: what lies above some tenths of the old rate is "
-        "no longer what was measured"
-    )
-    return sampling, values, notes
 
 
 def _to_joint_side(values: dict[str, FloatArray], robot: Robot, to_motor: FloatArray) -> None:

@@ -12,16 +12,23 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from estimation.array_files import ArrayFile
+from estimation.array_files import ArrayFile, FloatArray
+from estimation.time_stamps import REPEATED_MAX
 
 _SHOWN = 40
 _NUMBER = re.compile(r"\d+(?=\D*$)")
 _HINTS = {
     "t_s": r"time|stamp|clock|sec",
     "q_rad": r"pos|ang|theta|phi|\bq|_q|\bj",
-    "tau_nm": r"trq|tor|tau|eff|mom|nm\b|force",
+    "dq_rad_s": r"vel|speed|omega|qd|dq|q_?dot|rad_s|rpm",
+    "tau_nm": r"trq|(?<!mo)tor|tau|eff|mom|nm\b|force",
     "iq_a": r"cur|iq|amp|\bi",
 }
+_OTHERS = {
+    "q_rad": r"vel|speed|omega|qdd?(?![a-z])|d?dq|dot|rad_s|rpm|acc|trq|torq|tau|eff|mom|cur",
+    "dq_rad_s": r"pos|acc|qdd|ddq|trq|torq|tau|eff|mom|cur",
+}
+"""What a name says that is not of this quantity, although it may look like it."""
 _COMMANDED = re.compile(r"ref|des|cmd|comm|targ|set|goal|err|lim|max|min|tcp|cart")
 
 
@@ -44,31 +51,60 @@ def describe(files: Sequence[ArrayFile]) -> str:
     return "; ".join(texts)
 
 
-def suggest(files: Sequence[ArrayFile], keys: Sequence[str], joints: int) -> str:
+def suggest(
+    files: Sequence[ArrayFile], keys: Sequence[str], joints: int, *, has_example: bool = True
+) -> str:
     """The options that would take these quantities, as far as names tell; else an example.
 
     Args:
         files: Where to look.
-        keys: Quantities that were not found, with the first of which an example is made.
+        keys: Quantities that were not found, with the first of which an example is made; for
+            torques, currents will do.
         joints: Columns that each has, but time.
+        has_example: Whether to make one.
     """
     found: dict[str, str] = {}
     for key in keys:
-        wanted = 1 if key == "t_s" else joints
-        choices = [
-            source
-            for file in files
-            if file.has_names
-            for source in _sources(file, wanted)
-            if re.search(_HINTS[key], source.lower())
-        ]
-        # What was measured rather than what was wanted.
-        choices.sort(key=lambda source: bool(_COMMANDED.search(source.lower())))
-        if choices and choices[0] not in found.values():
-            found[key] = choices[0]
-    if not found:
-        found[keys[0]] = _example(files, 1 if keys[0] == "t_s" else joints)
+        choices = _choices(files, key, joints)
+        if key == "tau_nm":
+            choices += [(each, "iq_a") for each, _ in _choices(files, "iq_a", joints)]
+        # What was measured rather than what was wanted: a controller's torque is its own model's.
+        choices.sort(key=lambda choice: bool(_COMMANDED.search(choice[0].lower())))
+        is_wanted = bool(choices) and bool(_COMMANDED.search(choices[0][0].lower()))
+        if (
+            choices
+            and choices[0][0] not in found.values()
+            and not (is_wanted and key == "dq_rad_s")
+        ):
+            found[choices[0][1]] = choices[0][0]
+    if not found and has_example:
+        found[keys[0]] = _example(files, keys[0], joints)
     return " ".join(f"--map '{key}={source}'" for key, source in found.items())
+
+
+def _choices(files: Sequence[ArrayFile], key: str, joints: int) -> list[tuple[str, str]]:
+    """Sources whose names may be those of a quantity, and the quantity."""
+    choices = []
+    for file in files:
+        for source in (
+            _sources(file, 1 if key == "t_s" else joints, _HINTS[key]) if file.has_names else []
+        ):
+            name = source.lower()
+            is_other = key in _OTHERS and re.search(_OTHERS[key], name)
+            is_time = key != "t_s" or _rises(file.fields[source][:, 0])
+            if not is_other and is_time:
+                choices.append((source, key))
+    return choices
+
+
+def _rises(values: FloatArray) -> bool:
+    """Whether a column may be time: seconds without their fractions are not."""
+    steps = np.diff(values[np.isfinite(values)])
+    return (
+        bool((steps >= 0.0).all() and np.mean(steps == 0.0) <= REPEATED_MAX)
+        if len(steps)
+        else False
+    )
 
 
 def _alike(file: ArrayFile) -> dict[str, list[str]]:
@@ -79,10 +115,12 @@ def _alike(file: ArrayFile) -> dict[str, list[str]]:
     return groups
 
 
-def _sources(file: ArrayFile, wanted: int) -> list[str]:
-    """What has as many columns, as a mapping names it."""
+def _sources(file: ArrayFile, wanted: int, hint: str = "") -> list[str]:
+    """What has as many columns and a name that fits, as a mapping names it."""
     sources = []
     for pattern, members in _alike(file).items():
+        if not re.search(hint, members[0].lower()):
+            continue
         widths = [file.fields[name].shape[1] for name in members]
         if sum(widths) == wanted and len(members) > 1:
             for each in (pattern, pattern.replace("*", "?")):
@@ -96,11 +134,15 @@ def _sources(file: ArrayFile, wanted: int) -> list[str]:
     return sources
 
 
-def _example(files: Sequence[ArrayFile], wanted: int) -> str:
+def _example(files: Sequence[ArrayFile], key: str, joints: int) -> str:
     """Columns by number, or a name where one is due; the first is passed over if it is time."""
     file = files[0]
+    wanted = 1 if key == "t_s" else joints
     if file.has_names and (not file.is_table or wanted == 1):
-        return next(iter(_sources(file, wanted)), "NAME")
+        sources = _sources(file, wanted)
+        if key == "t_s":
+            sources = [each for each in sources if _rises(file.fields[each][:, 0])]
+        return next(iter(sources), "NAME")
     if file.has_names:
         return next((each for each in _sources(file, wanted) if "*" in each), "NAME*")
     column = next(iter(file.fields.values()))[:, 0]

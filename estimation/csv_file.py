@@ -8,11 +8,15 @@ as many words as there are columns. A line of units may follow the names, which 
 from __future__ import annotations
 
 import csv
+import gzip
+import io
 import itertools
 import math
 import re
+import tempfile
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
@@ -23,6 +27,8 @@ from estimation.errors import DatasetError
 
 FloatArray = NDArray[np.float64]
 
+BYTES_MAX = 512 << 20
+"""Of a file, and of what it unpacks to."""
 ROWS_MAX = 10_000_000
 COLUMNS_MAX = 1000
 _COMMENTS = ("#", "%")
@@ -48,6 +54,7 @@ _UNITS = frozenset(
 )
 _DELIMITERS = (";", "\t", ",")
 _SHOWN = 40
+_BLOCK_BYTES = 1 << 20
 LINE_MAX = 1_000_000
 """Characters of a line."""
 
@@ -56,7 +63,7 @@ def read_csv(path: Path, delimiter: str | None = None) -> tuple[FloatArray, tupl
     """Read a table of numbers.
 
     Args:
-        path: The file, UTF-8.
+        path: The file, UTF-8, compressed if it is called `.gz`.
         delimiter: Between cells; None to find out, a blank for any white space.
 
     Returns:
@@ -67,7 +74,7 @@ def read_csv(path: Path, delimiter: str | None = None) -> tuple[FloatArray, tupl
         DatasetError: A cell is no number, lines differ in length, or there is too much.
         OSError: It cannot be read.
     """
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+    with _opened(path) as file:
         remark, begin, first = _first_line(path, file)
         if not first:
             raise DatasetError(f"{path}: has no values")
@@ -93,6 +100,22 @@ def read_csv(path: Path, delimiter: str | None = None) -> tuple[FloatArray, tupl
     if not len(values):
         raise DatasetError(f"{path}: has names of columns, but no values")
     return values, names
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[TextIO]:
+    if path.suffix.lower() != ".gz":
+        with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+            yield file
+        return
+    with gzip.open(path) as packed, tempfile.TemporaryFile() as unpacked:
+        # What a file says of its own length may be wrong.
+        while block := packed.read(_BLOCK_BYTES):
+            unpacked.write(block)
+            if unpacked.tell() > BYTES_MAX:
+                raise DatasetError(f"{path}: unpacks to more than {BYTES_MAX} bytes")
+        unpacked.seek(0)
+        yield io.TextIOWrapper(unpacked, encoding="utf-8-sig", errors="replace", newline="")
 
 
 def _check_columns(path: Path, line: str, delimiter: str) -> None:

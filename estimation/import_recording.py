@@ -130,7 +130,9 @@ def _facts(
         "is_resampled": options.is_resampled,
         "first_row": options.rows[0],
         "rows": len(sampling.seq),
-        "missing": int(sampling.seq[-1]) + 1 - len(sampling.seq),
+        "span_s": sampling.span_s,
+        "missing": sampling.missing,
+        "holes": sampling.holes,
         "invalid_rows": int(np.count_nonzero(~measurements.valid.all(axis=1))),
         "notes": list(measurements.notes),
     }

@@ -1,4 +1,4 @@
-"""Whether imported numbers can be what they are said to be: units, sides, wraps.
+"""Whether imported numbers can be what they are said to be: names, units, sides.
 
 A unit that is wrong beyond doubt is an error, whatever else looks odd a sentence.
 """
@@ -6,11 +6,13 @@ A unit that is wrong beyond doubt is an error, whatever else looks odd a sentenc
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daq.robot import Robot
+from estimation.array_mapping import Taken
 from estimation.errors import DatasetError
 from estimation.spikes import find_spikes
 
@@ -31,6 +33,25 @@ _HINTS = {
 """By what dq must be multiplied to be the slope of q, and what that means."""
 _SPEED_MAX_RAD_S = 100.0
 _OUTSIDE_SHARE = 0.2
+_CURRENT = re.compile(r"curr|ampere|(?<![a-z])(i|i_?qs?|cur|amps?)(?![a-z])", re.IGNORECASE)
+
+
+def check_names(torques: Taken, mapped: str) -> list[str]:
+    """Whether columns that are taken for torques are called currents, and nobody stated a unit.
+
+    Args:
+        torques: The columns.
+        mapped: What `--map tau_nm` says.
+
+    Returns:
+        Sentences about what is odd.
+    """
+    if torques.has_stated_unit or not any(_CURRENT.search(name) for name in torques.names):
+        return []
+    return [
+        f"tau_nm ({torques.source}) is called a current: is it in N·m? else --map 'iq_a={mapped}' "
+        "and torque_constant_nm_per_a in the robot file, or --unit tau_nm=FACTOR, in N·m per ampere"
+    ]
 
 
 def check_velocity(q_rad: FloatArray, dq_rad_s: FloatArray, t_s: FloatArray) -> list[str]:
@@ -149,10 +170,9 @@ def _jumps(joint: str, q_rad: FloatArray, t_s: FloatArray) -> list[str]:
         return []
     row = int(np.nanargmax(speeds_rad_s))
     step = abs(float(q_rad[row + 1] - q_rad[row]))
-    wrapped = ", a turn: unwrap it" if abs(step / (2.0 * math.pi) - 1.0) < 0.05 else ""
     return [
-        f"{joint}: its position jumps by {step:.3g} rad at row {row}{wrapped}"
-        + ("" if wrapped else "; degrees? --unit q_rad=deg; motor side? --side motor")
+        f"{joint}: its position jumps by {step:.3g} rad at row {row}; degrees? --unit q_rad=deg; "
+        "motor side? --side motor"
     ]
 
 

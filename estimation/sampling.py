@@ -1,31 +1,39 @@
 """Whether foreign samples come at a constant rate, and how they are brought to one.
 
-Samples hardly jitter, but the stamps of loggers do: rows whose times are within 0.3 periods of one
-rate are put in their places. Missing rows become missing numbers, never invented samples. Anything
-else is refused, or interpolated linearly on request.
+Samples hardly jitter, but the stamps of loggers do: rows whose times are within a third of a period
+of one rate are put in their places. A few that are not are left out. Missing rows become missing
+numbers, never invented samples. Anything else is refused, or interpolated linearly on request.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from estimation.errors import DatasetError
+from estimation.time_stamps import IGNORE
 
 FloatArray = NDArray[np.float64]
 Numbers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
-JITTER_MAX = 0.3
+JITTER_MAX = 1.0 / 3.0
 """How far a time stamp may be from its place, in periods."""
 JITTER_SAID = 0.01
 """From here on it is worth a word."""
 RATE_MIN_HZ, RATE_MAX_HZ = 1.0, 1e6
 NUMBERS_MAX = 1_000_000_000
-_HOLE = 2.5
-"""A step of time so many times the usual one is a hole, which is not interpolated."""
+LATE_MAX = 0.01
+"""Share of the rows that may be farther off, or in the place of another: they are left out."""
+_HOLE = 3.0
+"""A step of time of so many times a long one is a hole, which is not interpolated."""
+_LONG_STEP = 0.95
+"""A long step is longer than this share of all."""
+_MEETS = 1e-6
+"""In periods: so near to a row, its values are taken as they are."""
 _GROUP = 16
 """Rows that are numbered together: the period need not be known better for it than to 1 %."""
 _GROUPS_MAX = 256
@@ -44,16 +52,33 @@ class Sampling:
         rate_hz: Samples per second.
         seq: Number of each sample, shape (n,); one that is missing is left out.
         jitter: Largest distance of a time stamp from its place, in periods.
+        late: Rows that are too far from any place, or in that of another, and were left out.
     """
 
     rate_hz: float
     seq: Numbers
     jitter: float
+    late: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
 
     @property
     def times_s(self) -> FloatArray:
         """Since the sample of number 0, shape (n,)."""
         return self.seq / self.rate_hz
+
+    @property
+    def span_s(self) -> float:
+        """From the first sample to the last."""
+        return float(self.seq[-1] - self.seq[0]) / self.rate_hz
+
+    @property
+    def missing(self) -> int:
+        """How many samples lie in holes."""
+        return int(self.seq[-1] - self.seq[0]) + 1 - len(self.seq)
+
+    @property
+    def holes(self) -> int:
+        """How many holes there are."""
+        return int(np.count_nonzero(np.diff(self.seq) > 1))
 
 
 def constant_rate(rows: int, rate_hz: float) -> Sampling:
@@ -87,21 +112,25 @@ def find_rate(t_s: FloatArray, rate_hz: float | None = None) -> Sampling:
     since_s = t_s - t_s[0]
     # Rows that are missing and stamps that jitter explain the same times: as little as will do.
     best = min((_numbered(since_s, tried) for tried in _TRIED), key=_cost)
-    seq, period_s, off = best
-    jitter, row = float(np.abs(off).max()), int(np.abs(off).argmax())
+    jitter, row = float(np.abs(best.off).max()), int(np.abs(best.off).argmax())
     if not _cost(best) < _REFUSED:
         raise DatasetError(
             f"the samples are not at one rate: row {row} is {jitter:.3g} periods of "
-            f"{1e3 * period_s:.6g} ms from its place, limit {JITTER_MAX}, or in that of another; "
-            "--resample interpolates them linearly"
+            f"{1e3 * best.period_s:.6g} ms from its place, limit {JITTER_MAX:.2g}, or in that of "
+            f"another, as are more than {100 * LATE_MAX:g} % of the rows; --resample interpolates "
+            f"them linearly; if only the time stamps are irregular, {IGNORE}"
         )
-    found_hz = float(1.0 / period_s)
+    found_hz = float(1.0 / best.period_s)
     if rate_hz is not None and abs(found_hz / rate_hz - 1.0) > 0.01:
         raise DatasetError(
             f"--rate {rate_hz:g}: by their times there are {found_hz:.6g} samples per second; "
-            "leave --rate out, or state the unit of time as --unit t_s=…"
+            "leave --rate out, state the unit of time as --unit t_s=…, interpolate with "
+            "--resample, or ignore the times with --map t_s=none"
         )
-    return Sampling(found_hz, seq, jitter)
+    kept = ~best.late
+    seq = best.seq[kept]
+    jitter = float(np.abs(best.off[kept]).max())
+    return Sampling(found_hz, seq - seq[0], jitter, np.flatnonzero(best.late))
 
 
 def resample(
@@ -112,7 +141,7 @@ def resample(
     Args:
         t_s: Times, shape (n,).
         values: Arrays of shape (n, columns).
-        rate_hz: Samples per second; None for that of the usual step.
+        rate_hz: Samples per second; None for as many as there are rows, but for holes.
 
     Returns:
         When, and the values then.
@@ -121,8 +150,11 @@ def resample(
         DatasetError: Times are not finite or do not rise, or there would be too many samples.
     """
     step_s = _checked_steps(t_s)
-    usual_s = float(np.median(step_s))
-    rate_hz = 1.0 / usual_s if rate_hz is None else rate_hz
+    # What is usual for these rows, however irregular they are.
+    hole_s = _HOLE * float(np.quantile(step_s, _LONG_STEP))
+    if rate_hz is None:
+        rate_hz = 1.0 / float(step_s[step_s <= hole_s].mean())
+    hole_s = max(hole_s, 1.0 / rate_hz)
     _check_rate(rate_hz, "--resample")
     count = (t_s[-1] - t_s[0]) * rate_hz
     if not count < 20_000_000:
@@ -133,9 +165,11 @@ def resample(
     seq = np.arange(int(count + 1e-6) + 1, dtype=np.int64)
     times = np.minimum(t_s[0] + seq / rate_hz, t_s[-1])
     before = np.clip(np.searchsorted(t_s, times, side="right") - 1, 0, len(step_s) - 1)
-    known = step_s[before] <= _HOLE * usual_s
-    seq, times, before = seq[known], times[known], before[known]
-    share = ((times - t_s[before]) / step_s[before])[:, np.newaxis]
+    behind_s = times - t_s[before]
+    behind_s[behind_s * rate_hz < _MEETS] = 0.0
+    known = (step_s[before] <= hole_s) | (behind_s == 0.0)
+    seq, before = seq[known], before[known]
+    share = (behind_s[known] / step_s[before])[:, np.newaxis]
     found = {}
     for name, array in values.items():
         here, there = array[before], array[before + 1]
@@ -144,11 +178,15 @@ def resample(
 
 
 class _Numbered(NamedTuple):
-    """Rows by number, the period of the straight line that fits, and how far off it they are."""
+    """Rows by number, the period of the straight line that fits, how far off it and late they are.
+
+    What is late has no place of its own.
+    """
 
     seq: Numbers
     period_s: float
     off: FloatArray
+    late: Flags
 
 
 def _cost(numbered: _Numbered) -> float:
@@ -156,12 +194,27 @@ def _cost(numbered: _Numbered) -> float:
 
     From `_REFUSED` on it is too much.
     """
-    steps = np.diff(numbered.seq)
+    kept = ~numbered.late
     jitter = float(np.abs(numbered.off).max())
-    if not jitter <= JITTER_MAX or not (steps > 0).all():
+    if not np.count_nonzero(numbered.late) <= LATE_MAX * len(kept) or not np.isfinite(jitter):
         return _REFUSED + jitter
+    steps = np.diff(numbered.seq[kept])
     near = steps[steps <= _LONG]
+    jitter = float(np.abs(numbered.off[kept]).max())
     return jitter + (1.0 - len(near) / float(near.sum()) if len(near) else 0.0)
+
+
+def _find_late(seq: Numbers, off: FloatArray) -> Flags:
+    """Rows that are too far from their places, and all but the nearest of those in one place."""
+    far = np.abs(off)
+    late: Flags = ~(far <= JITTER_MAX)
+    if (np.diff(seq) > 0).all():
+        return late
+    # Sorted by place, then by distance: the first of each place is the nearest.
+    order = np.lexsort((far, seq))
+    is_first = np.diff(seq[order], prepend=seq[order[0]] - 1) != 0
+    late[order[~is_first]] = True
+    return late
 
 
 def _numbered(t_s: FloatArray, tried: FloatArray) -> _Numbered:
@@ -174,7 +227,8 @@ def _numbered(t_s: FloatArray, tried: FloatArray) -> _Numbered:
         # Many rows tell the period better than few: what was miscounted then shows.
         turns = (t_s - start_s) / period_s
         seq = (places - places[0]).astype(np.int64)
-        found.append(_Numbered(seq, float(period_s), turns - places))
+        off = turns - places
+        found.append(_Numbered(seq, float(period_s), off, _find_late(seq, off)))
     return min(found, key=_cost)
 
 
@@ -233,8 +287,8 @@ def _checked_steps(t_s: FloatArray) -> FloatArray:
     if not (step_s > 0.0).all():
         row = int((step_s > 0.0).argmin()) + 1
         raise DatasetError(
-            f"time does not rise: row {row} is {t_s[row]:.9g} s after {t_s[row - 1]:.9g} s; "
-            "choose rows with --rows A:B, or leave the times out and state --rate"
+            f"time does not rise: row {row} is at {t_s[row]:.9g} s, the row before at "
+            f"{t_s[row - 1]:.9g} s; choose rows with --rows A:B, or {IGNORE}"
         )
     return step_s
 

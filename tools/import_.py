@@ -47,7 +47,7 @@ def add_to(verbs: Verbs, summary: str) -> None:
         nargs="+",
         type=Path,
         metavar="FILE",
-        help="CSV, NPZ, MAT or HDF5; several have their columns side by side",
+        help="CSV (also .csv.gz), NPY, NPZ, MAT or HDF5; several have their columns side by side",
     )
     add_robot_option(parser)
     parser.add_argument("--out", type=Path, required=True, metavar="REC.h5", help="the recording")
@@ -57,7 +57,8 @@ def add_to(verbs: Verbs, summary: str) -> None:
         default=[],
         metavar="QUANTITY=COLUMNS",
         help="where t_s, q_rad, dq_rad_s, tau_nm, iq_a or q_ref_rad are, if not under a usual name "
-        "(t, q1, pos1, dq1, tau1, …): names, NAME*, FILE, FILE:NAME or FILE:1-6, with commas",
+        "(t, q1, pos1, dq1, tau1, q_JOINT, …): names, NAME*, FILE, FILE:NAME or FILE:1-6, with "
+        "commas; none leaves it out, as t_s=none for times that are wrong",
     )
     parser.add_argument(
         "--unit",
@@ -67,7 +68,11 @@ def add_to(verbs: Verbs, summary: str) -> None:
         help="deg, deg/s, rpm, rev, ms, us, mNm, mA, …, or a number to multiply by; default SI",
     )
     parser.add_argument(
-        "--rate", type=float, metavar="HZ", help="samples per second, for files without times"
+        "--rate",
+        type=float,
+        metavar="HZ",
+        help="samples per second, for files without times or with --map t_s=none, and for "
+        "--resample",
     )
     parser.add_argument(
         "--side",
@@ -80,7 +85,7 @@ def add_to(verbs: Verbs, summary: str) -> None:
     parser.add_argument(
         "--resample",
         action="store_true",
-        help="interpolate linearly to a constant rate (--rate, or the usual one)",
+        help="interpolate linearly to a constant rate (--rate, or as many as there are rows)",
     )
     add_json_option(parser)
 
@@ -175,6 +180,13 @@ def _rows(text: str | None, problems: list[str]) -> tuple[int, int | None]:
     return first, last
 
 
+def _holes(facts: dict[str, Any]) -> str:
+    if not facts["missing"]:
+        return "none missing"
+    holes = f"{facts['holes']} hole{'s' if facts['holes'] > 1 else ''}"
+    return f"{facts['missing']} missing ({holes}, {facts['missing'] / facts['rate_hz']:.3g} s)"
+
+
 def _print_facts(facts: dict[str, Any]) -> None:
     from rich.markup import escape  # noqa: PLC0415 - machines need not wait for it
     from rich.table import Table  # noqa: PLC0415
@@ -190,7 +202,7 @@ def _print_facts(facts: dict[str, Any]) -> None:
     console.print(
         escape(
             f"{facts['file']}: {facts['rows']} samples at {facts['rate_hz']:.6g} Hz "
-            f"({facts['rows'] / facts['rate_hz']:.1f} s) of {facts['robot']}, {facts['side']} side,"
-            f" {facts['invalid_rows']} not valid, {facts['missing']} missing{jitter}"
+            f"over {facts['span_s']:.1f} s of {facts['robot']}, {facts['side']} side, "
+            f"{facts['invalid_rows']} not valid, {_holes(facts)}{jitter}"
         )
     )

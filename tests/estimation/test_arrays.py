@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import math
 import zipfile
 from collections.abc import Callable
@@ -16,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daq.robot import Robot, parse_robot, robot_text
+from estimation import csv_file
 from estimation.array_files import read_array_file
 from estimation.arrays import ImportOptions, Measurements, measure
 from estimation.errors import DatasetError
@@ -105,7 +108,12 @@ def test_round_trip(
 ) -> None:
     rows = data.draw(st.integers(10, 60))
     rate_hz = data.draw(st.sampled_from([1.0, 100.0, 333.3, 1000.0, 5000.0, 12345.6]))
-    q, tau = (np.array(data.draw(st.lists(values, min_size=rows, max_size=rows))) for _ in "ab")
+    # Angles that differ by less than a turn, and are not unwrapped.
+    angles = st.floats(-2.5, 2.5) | st.sampled_from([math.nan, math.inf, -0.0, 5e-324, 1e300])
+    q, tau = (
+        np.array(data.draw(st.lists(some, min_size=rows, max_size=rows)))
+        for some in (angles, values)
+    )
     q[0] = tau[0] = 1.0
     name, write = WRITERS[kind]
     path = write(
@@ -281,9 +289,9 @@ def test_what_is_odd_is_said(tmp_path: Path, laas4: Robot) -> None:
     assert any("beyond its limits" in note and "--unit q_rad=deg" in note for note in notes)
     assert any("beyond its limit of" in note and "--unit tau_nm" in note for note in notes)
     assert any("throughout" in note for note in notes)
-    given["q"] = np.angle(np.exp(1j * 10.0 * given["t"]))[:, None] * np.ones(4)
+    given["q"] = np.where(given["t"] < 0.4, 0.0, 2.0)[:, None] * np.ones(4)
     notes = measured(write_npz(tmp_path / "g.npz", given), laas4).notes
-    assert any("a turn: unwrap it" in note for note in notes)
+    assert any("its position jumps by 2 rad at row 199; degrees?" in note for note in notes)
 
 
 def test_holes_are_no_jumps(tmp_path: Path, laas4: Robot) -> None:
@@ -547,7 +555,7 @@ def spoiled(**changes: Any) -> Arrays:
 @pytest.mark.parametrize(
     ("given", "options", "text"),
     [
-        (spoiled(t=np.zeros(ROWS)), {}, "time does not rise: row 1"),
+        (spoiled(t=np.zeros(ROWS)), {}, "all 400 rows have the same time: the time stamps"),
         (spoiled(t=np.full(ROWS, np.nan)), {}, "0 of 400 rows have a time that is a number"),
         (spoiled(t=np.arange(ROWS) * 20.0), {}, "--unit t_s=ms"),
         (spoiled(q=np.zeros((ROWS, 3))), {}, "3 columns, expected 4"),
@@ -580,10 +588,29 @@ def big_npz(path: Path) -> None:
         archive.writestr("q.npy", b"\0" * (600 << 20))
 
 
+def npy_header(shape: tuple[int, ...]) -> bytes:
+    file = io.BytesIO()
+    header = {"descr": "<f8", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, header)
+    return file.getvalue()
+
+
+def pickled() -> bytes:
+    file = io.BytesIO()
+    np.save(file, np.array([{"a": 1}], dtype=object))
+    return file.getvalue()
+
+
 @pytest.mark.parametrize(
     ("name", "content", "text"),
     [
         ("f.csv", b"", "has no values"),
+        ("f.csv.gz", b"t,q1\n0,1\n", "damaged, or no .csv.gz file"),
+        ("f.csv.gz", gzip.compress(b"t,q1\n0,1\n" * 99)[:-20], "damaged, or no .csv.gz file"),
+        ("f.npz.gz", b"", "suffix '.npz.gz', expected one of .csv"),
+        ("f.npy", npy_header((1 << 40, 6)), "damaged, or no .npy file"),
+        ("f.npy", pickled(), "damaged, or no .npy file"),
+        ("f.npy", npy_header((2, 2, 2)) + bytes(64), "is no array of numbers in one or two"),
         ("f.csv", b"t,q1\n", "no values"),
         ("f.csv", b"t,q1\n0,1\n1,x\n", "row 2 column 2: 'x' is no number"),
         ("f.csv", b"t,q1\n0,1\n1,2,3\n", "row 2 has 3 values, others 2"),
@@ -660,16 +687,46 @@ def test_columns_and_units_that_cannot_be_meant(
 
 def test_times_that_fall_are_those_of_a_file(tmp_path: Path, laas4: Robot) -> None:
     path = write_csv(tmp_path / "log.csv", {**arrays(), "t": -np.arange(ROWS)})
-    with pytest.raises(DatasetError, match=r"log.csv:t: time does not rise"):
+    with pytest.raises(DatasetError, match=r"log.csv:t: time runs backwards: row 1 is at -1 s"):
         measured(path, laas4)
 
 
-def test_a_motor_side_without_gears_is_said(tmp_path: Path) -> None:
+def one_joint(more: str = "") -> Robot:
     joint = "[[joints]]\nname = 'a'\ndh = { a_m = 0, d_m = 0, alpha_rad = 0 }\n[joints.limits]\n"
     joint += "position_min_rad = -5\nposition_max_rad = 5\n"
     joint += "velocity_max_rad_s = 20\ntorque_max_nm = 200\n"
-    robot = parse_robot(f"schema = 1\nname = 'one'\ndescription = ''\n{joint}", "one")
+    return parse_robot(f"schema = 1\nname = 'one'\ndescription = ''\n{joint}{more}", "one")
+
+
+def test_a_motor_side_without_gears_is_refused(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "log.csv", arrays(joints=1))
-    notes = measured(path, robot, side="motor").notes
-    assert any("neither drives nor transmissions" in note for note in notes)
-    assert not any("neither" in note for note in measured(path, robot).notes)
+    message = r"robot one states no gear of a; write \[joints.transmission\] and gear_reduction = "
+    with pytest.raises(DatasetError, match=message):
+        measured(path, one_joint(), side="motor")
+    assert measured(path, one_joint()).notes == ()
+    stated = one_joint("[joints.transmission]\ngear_reduction = 1.0\n")
+    assert measured(path, stated, side="motor").notes == ()
+
+
+@pytest.mark.parametrize("name", ["f.csv.gz", "f.TXT.GZ"])
+def test_compressed_text(tmp_path: Path, laas4: Robot, name: str) -> None:
+    text = write_csv(tmp_path / "f.csv", arrays()).read_bytes()
+    (tmp_path / name).write_bytes(gzip.compress(text))
+    np.testing.assert_array_equal(measured(tmp_path / name, laas4).q_rad, arrays()["q"])
+
+
+def test_compressed_text_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_file, "BYTES_MAX", 3 << 20)
+    (tmp_path / "f.csv.gz").write_bytes(gzip.compress(b"0,1\n" * (1 << 20)))
+    with pytest.raises(DatasetError, match=r"f.csv.gz: unpacks to more than 3145728 bytes"):
+        read_array_file(tmp_path / "f.csv.gz")
+
+
+def test_a_plain_array_is_a_table_without_names(tmp_path: Path, laas4: Robot) -> None:
+    given = arrays()
+    np.save(tmp_path / "f.npy", np.column_stack(list(given.values())).T)
+    with pytest.raises(DatasetError, match=r"f.npy has columns 1-13 without names"):
+        measured(tmp_path / "f.npy", laas4)
+    mapping = {"t_s": "1", "q_rad": "2-5", "tau_nm": "10-13"}
+    found = measured(tmp_path / "f.npy", laas4, mapping=mapping)
+    np.testing.assert_array_equal(found.tau_nm, given["tau"])

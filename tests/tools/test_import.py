@@ -108,7 +108,7 @@ def test_for_people(armature: Armature, log: Path, tmp_path: Path) -> None:
     result = armature("import", str(log), "--robot", "laas4", "--out", str(tmp_path / "r.h5"))
     assert result.exit_code == 0
     printed = " ".join(result.out.split())  # lines break where the path is long
-    for word in ("q_rad", "log.npz:q", "3000 samples at 1000 Hz"):
+    for word in ("q_rad", "log.npz:q", "3000 samples at 1000 Hz over 3.0 s", "none missing"):
         assert word in printed
 
 
@@ -136,6 +136,7 @@ def test_holes_become_gaps_and_invalid_rows(armature: Armature, tmp_path: Path) 
     words = ("import", str(tmp_path / "f.csv"), "--robot", "bench1", "--out", str(out), "--json")
     result = armature(*words)
     assert (result.json["missing"], result.json["invalid_rows"]) == (10, 1)
+    assert (result.json["holes"], result.json["span_s"]) == (1, pytest.approx(9.99))
     assert "1 of 990 rows have values that are no numbers" in result.err
     with open_recording(out) as recording:
         assert [(gap.first_seq, gap.count) for gap in recording.gaps] == [(500, 10)]
@@ -145,6 +146,41 @@ def test_holes_become_gaps_and_invalid_rows(armature: Armature, tmp_path: Path) 
     assert (len(first), len(second)) == (500, 490)
     assert first.is_in_hole is not None
     assert np.flatnonzero(first.is_in_hole).tolist() == [300]
+
+
+def test_a_span_has_its_holes(armature: Armature, tmp_path: Path) -> None:
+    rows = [f"{n / 100},{n * 1e-3},{n * 2e-3}" for n in range(1000) if not 500 <= n < 700]
+    (tmp_path / "f.csv").write_text("\n".join(["time,q1,tau1", *rows]))
+    for words in ((), ("--resample",)):
+        out = tmp_path / f"r{len(words)}.h5"
+        result = armature(
+            "import", str(tmp_path / "f.csv"), "--robot", "bench1", "--out", str(out), *words
+        )
+        printed = " ".join(result.out.split())
+        assert "800 samples at 100 Hz over 10.0 s of bench1" in printed
+        assert "200 missing (1 hole, 2 s)" in printed
+        assert "200 samples are missing, 2 s in 1 hole" in result.err
+
+
+def test_times_may_be_ignored(armature: Armature, tmp_path: Path) -> None:
+    rows = [f"{n // 10},{n * 1e-3},{n * 2e-3}" for n in range(1000)]
+    (tmp_path / "f.csv").write_text("\n".join(["time,q1,tau1", *rows]))
+    words = (
+        "import",
+        str(tmp_path / "f.csv"),
+        "--robot",
+        "bench1",
+        "--out",
+        str(tmp_path / "r.h5"),
+    )
+    refused = armature(*words)
+    assert refused.exit_code == 1
+    assert "the time stamps are too coarse" in refused.err
+    assert "--map t_s=none --rate HZ" in refused.err
+    result = armature(*words, "--map", "t_s=none", "--rate", "100", "--json")
+    assert result.exit_code == 0
+    assert (result.json["rows"], result.json["rate_hz"]) == (1000, 100.0)
+    assert "t_s" not in result.json["taken"]
 
 
 def test_rows_units_references_and_resampling(armature: Armature, tmp_path: Path) -> None:
