@@ -27,6 +27,14 @@ VELOCITY_FILTER_S = 1.0 / (2.0 * math.pi * 100.0)
 HOLDING_PROFILES = frozenset({"uomodri", "udriver2"})
 """Boards that hold their position reference between frames. This package knows no wire formats; a
 test compares this with their tables."""
+COMMAND_MAX = {
+    "kp_a_per_rad": 6.0,
+    "kd_a_s_per_rad": 0.7,
+    "ki_a_per_rad_s": 6.0,
+    "reference_velocity_rad_s": 1800.0,
+}
+"""What no frame can hold, 16 bits being 5.1, 0.61, 5.1 and 1676 rad/s (of the motor; no joint is
+faster than it). A test compares this, too, with the tables."""
 
 Values = TypeVar("Values", float, NDArray[np.float64])
 

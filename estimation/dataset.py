@@ -32,7 +32,14 @@ from estimation.sample_times import SampleTimes, is_in_time
 from estimation.spikes import find_spikes
 from estimation.stretch import Stretch
 from estimation.uniform_rows import at, make_grid
-from estimation.usable_rows import HOLE_MAX_S, IMPORT_LINK, DatasetSummary, UsableRows
+from estimation.usable_rows import (
+    HOLE_MAX_S,
+    IMPORT_LINK,
+    DatasetSummary,
+    UsableRows,
+    are_commands,
+    is_number,
+)
 
 FloatArray = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -99,14 +106,14 @@ def read_stretches(
         )
     with _opened(source) as recording:
         rows = UsableRows(recording, all_modes=all_modes, rows_min=rows_min)
-        reader = _Reader(recording, holds_reference)
+        reader = _Reader(recording, rows, holds_reference)
         overlap = round(OVERLAP_S / reader.period_s) if overlap_rows is None else overlap_rows
         for begin, end in rows.runs:
             # Pieces of about the same length: a short rest would be nothing but overlap.
             pieces = -(-(end - begin) // rows_max)
             cuts = [begin + (end - begin) * number // pieces for number in range(pieces + 1)]
             for piece in itertools.pairwise(cuts):
-                yield reader.read((begin, end), piece, overlap, has_velocity=rows.has_velocity)
+                yield reader.read((begin, end), piece, overlap)
 
 
 class _Chosen(NamedTuple):
@@ -119,9 +126,12 @@ class _Chosen(NamedTuple):
 class _Reader:
     """Turns rows of a recording into stretches."""
 
-    def __init__(self, recording: Recording, holds_reference: Callable[[str], bool]) -> None:
+    def __init__(
+        self, recording: Recording, rows: UsableRows, holds_reference: Callable[[str], bool]
+    ) -> None:
         self.period_s = recording.period_ns * 1e-9
         self._recording = recording
+        self._has_velocity = rows.has_velocity
         self._is_import = recording.attributes["link"] == IMPORT_LINK
         self._times = SampleTimes(recording)
         self._profiles = _profiles(recording)
@@ -132,9 +142,7 @@ class _Reader:
                 factors = _drive_factors(recording.robot, number)
                 self._reduction[number], self._nm_per_a[number] = factors
 
-    def read(
-        self, run: tuple[int, int], piece: tuple[int, int], overlap: int, *, has_velocity: bool
-    ) -> Stretch:
+    def read(self, run: tuple[int, int], piece: tuple[int, int], overlap: int) -> Stretch:
         first, last = max(run[0], piece[0] - overlap), min(run[1], piece[1] + overlap)
         start_s = self._times.taken_s(run[0])
         # In periods since the run's first value: where the run ends, and where the piece and its
@@ -148,7 +156,7 @@ class _Reader:
         # A time at the edge may lie in a hole, and need values from beyond.
         margin = math.ceil(HOLE_MAX_S / self.period_s) + 1
         wide = slice(max(run[0], first - margin), min(run[1], last + margin))
-        rows, sent_s, taken_s = self._usable(wide, has_velocity=has_velocity)
+        rows, sent_s, taken_s = self._usable(wide)
         if not len(taken_s):
             raise DatasetError(
                 f"{self._recording.path}: of rows {wide.start} to {wide.stop - 1}, it is sure of "
@@ -169,7 +177,7 @@ class _Reader:
                 return None
             return at(grid, sent_s, values, ahead_s=0.0 if self._is_import else self.period_s)
 
-        dq_rad_s = measured("joint_velocity_rad_s") if has_velocity else None
+        dq_rad_s = measured("joint_velocity_rad_s") if self._has_velocity else None
         gains = [commanded(name) for name in _GAINS]
         reference_rad_s = commanded("reference_velocity_rad_s")
         q_rad, tau_nm = measured("joint_position_rad"), measured("joint_torque_nm")
@@ -202,27 +210,22 @@ class _Reader:
             torque_lag_s=0.0 if self._is_import else CURRENT_FILTER_S,
         )
 
-    def _usable(
-        self, rows: slice, *, has_velocity: bool
-    ) -> tuple[slice | _Chosen, FloatArray, FloatArray]:
+    def _usable(self, rows: slice) -> tuple[slice | _Chosen, FloatArray, FloatArray]:
         """Rows with sound values; when they were sent and when their values were taken."""
         recording = self._recording
         sent_s, taken_s, is_sure = self._times.of(rows)
         names = ["joint_position_rad", "joint_torque_nm"]
-        names += ["joint_velocity_rad_s"] if has_velocity else []
-        sound = recording["joint_valid"][rows].all(axis=1) & is_sure
-        columns = {name: recording[name][rows] for name in names}
+        names += ["joint_velocity_rad_s"] if self._has_velocity else []
+        sound = (recording["joint_valid"][rows] == 1).all(axis=1) & is_sure
+        sound &= are_commands(recording, rows)
+        columns = {name: _numbers(recording[name][rows]) for name in names}
         for values in columns.values():
-            sound &= np.isfinite(values).all(axis=1)
+            sound &= ~np.isnan(values).any(axis=1)
         judged = np.flatnonzero(sound)
         for name in names[:2]:
             sound[judged] &= ~find_spikes(columns[name][judged]).any(axis=1)
-        if has_velocity and not self._is_import:
-            sound &= is_in_time(
-                recording["joint_position_rad"][rows],
-                recording["joint_velocity_rad_s"][rows],
-                taken_s,
-            )
+        if self._has_velocity and not self._is_import:
+            sound &= is_in_time(columns[names[0]], columns[names[2]], taken_s)
         if sound.all():
             return rows, sent_s, taken_s
         return _Chosen(rows, np.flatnonzero(sound)), sent_s[sound], taken_s[sound]
@@ -253,8 +256,14 @@ class _Reader:
             return None
         column = self._recording[name]
         chosen = column[rows.rows][rows.sound] if isinstance(rows, _Chosen) else column[rows]
-        values = np.asarray(chosen, np.float64)
+        values = _numbers(np.asarray(chosen, np.float64))
         return None if np.isnan(values).all() else values
+
+
+def _numbers(values: FloatArray) -> FloatArray:
+    """The same, with NaN for what is no number."""
+    is_known = is_number(values)
+    return values if is_known.all() else np.where(is_known, values, np.nan)
 
 
 def _drive_factors(robot: Robot, number: int) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, and their names as text."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ import os
 import secrets
 import stat
 from pathlib import Path
+
+
+def name_text(path: str | os.PathLike[str]) -> str:
+    """A file's name or path as text; the bytes of one need not be UTF-8, those of JSON must."""
+    return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def replace_file(path: Path, data: bytes) -> None:

@@ -3,9 +3,10 @@
 A hole of more than `HOLE_MAX_S` ends a run. Across shorter ones, a cycle left out or a reply lost,
 filters go on (`estimation.uniform_rows`), but what lies in them never counts. What counts:
 
-- Where all joints follow a trajectory (`joint_mode` play), if the recording has any of it; else
-  where the robot is active and no joint is off. An imported recording (link `import`) is used
-  whole: nobody commanded anything there.
+- Where the robot is active and all joints follow a trajectory (`joint_mode` play), if the recording
+  has any of it; else where it is active and no joint is off. An imported recording (link `import`)
+  is used whole: nobody commanded anything there.
+- Values that are numbers (`VALUE_MAX`), beside commands that a board can hold (`COMMAND_MAX`).
 - A reply is older than the command beside it: what row k measured was latched when exchange k - 1
   ended, and until then command k - 2 was obeyed. The first two rows of a mode show the one before.
 - Where the zero of a joint changes (`joint_is_homed`), positions jump: a run ends there, too.
@@ -19,7 +20,9 @@ from typing import Any
 import numpy as np
 
 from daq.recording import Recording
-from daq.recording.layout import MODES, STATES
+from daq.recording.layout import COLUMNS, MODES, STATES
+from estimation.arrays import VALUE_MAX
+from estimation.board_effects import COMMAND_MAX
 from estimation.errors import DatasetError
 
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
@@ -36,17 +39,18 @@ PERIOD_WRONG = 10.0
 """By so much the times between samples may differ from the period."""
 _FEW_ROWS = 10_000
 _PLAY = next(code for code, name in MODES.items() if name == "play")
-_OFF = next(code for code, name in MODES.items() if name == "off")
+_POWERED = [code for code, name in MODES.items() if name != "off"]
 _ACTIVE = next(code for code, name in STATES.items() if name == "active")
 _NOT_CHOSEN = {
     "play": "not following a trajectory",
     "active": "robot not active, or a joint off",
     "import": "",
 }
-_OLDER, _INVALID, _NOT_FINITE = (
+_OLDER, _INVALID, _NO_NUMBER, _NO_COMMAND = (
     "first rows of a motion, measured before it",
     "no valid reply of some joint",
     "a value that is not a number",
+    "a gain or reference velocity that no board can hold",
 )
 
 
@@ -170,14 +174,14 @@ class UsableRows:
             return "import"
         if not all_modes:
             for block in recording.blocks():
-                if (recording["joint_mode"][block] == _PLAY).all(axis=1).any():
+                if self._is_chosen(block, "play").any():
                     return "play"
         return "active"
 
     def _look_at(self, block: slice) -> tuple[Flags, Flags]:
         """Which rows of a block are usable, and which go on from the row before."""
         recording = self._recording
-        chosen = self._is_chosen(block)
+        chosen = self._is_chosen(block, self._chosen)
         usable = self._without(chosen.copy(), ~chosen, _NOT_CHOSEN[self._chosen])
         if self._chosen != "import":
             before = self._previous.get("chosen", np.zeros(OLDER_REPLIES, bool))
@@ -187,27 +191,27 @@ class UsableRows:
             for age in range(1, OLDER_REPLIES + 1):
                 fresh &= history[OLDER_REPLIES - age : len(history) - age]
             usable = self._without(usable, ~fresh, _OLDER)
-        valid = recording["joint_valid"][block].all(axis=1)
+        valid = (recording["joint_valid"][block] == 1).all(axis=1)
         usable = self._without(usable, ~valid, _INVALID)
         names = ["joint_position_rad", "joint_torque_nm"]
         names += ["joint_velocity_rad_s"] if self.has_velocity else []
-        finite = np.logical_and.reduce([np.isfinite(recording[n][block]).all(1) for n in names])
-        usable = self._without(usable, ~finite, _NOT_FINITE)
+        known = np.logical_and.reduce([is_number(recording[n][block]).all(1) for n in names])
+        usable = self._without(usable, ~known, _NO_NUMBER)
+        usable = self._without(usable, ~are_commands(recording, block), _NO_COMMAND)
         joined = self._joined(block)
         homed = recording["joint_is_homed"][block]
         changed = np.diff(homed, axis=0, prepend=self._previous.get("homed", homed[:1])).any(axis=1)
         self._previous["homed"] = homed[-1:]
         return usable, joined & ~changed
 
-    def _is_chosen(self, block: slice) -> Flags:
+    def _is_chosen(self, block: slice, kind: str) -> Flags:
         """Which rows are of the kind that is looked for."""
         mode = self._recording["joint_mode"][block]
-        if self._chosen == "play":
-            return np.asarray((mode == _PLAY).all(axis=1))
-        if self._chosen == "active":
-            is_active = self._recording["state"][block] == _ACTIVE
-            return np.asarray(is_active & (mode != _OFF).all(axis=1))
-        return np.ones(len(mode), bool)
+        if kind == "import":
+            return np.ones(len(mode), bool)
+        is_wanted = mode == _PLAY if kind == "play" else np.isin(mode, _POWERED)
+        is_active = self._recording["state"][block] == _ACTIVE
+        return np.asarray(is_active & is_wanted.all(axis=1))
 
     def _united(self, runs: list[tuple[int, int]]) -> list[tuple[int, int]]:
         """Runs with only a short hole between them are one."""
@@ -219,7 +223,7 @@ class UsableRows:
                 hole_ns = int(recording["t_ns"][begin]) - int(recording["t_ns"][last])
                 homed = recording["joint_is_homed"]
                 is_short = hole_ns <= HOLE_MAX_S * 1e9 and (homed[begin] == homed[last]).all()
-                if is_short and self._is_chosen(slice(last + 1, begin)).all():
+                if is_short and self._is_chosen(slice(last + 1, begin), self._chosen).all():
                     united[-1] = (united[-1][0], end)
                     continue
             united.append((begin, end))
@@ -233,8 +237,10 @@ class UsableRows:
         """
         recording = self._recording
         t_ns = recording["t_ns"][block]
-        t_step = np.diff(t_ns, prepend=self._previous.get("t_ns", t_ns[0] - self._period_ns))
-        self._previous["t_ns"] = t_ns[-1]
+        t_step = np.diff(t_ns, prepend=self._previous.get("t_ns", t_ns[:1]))
+        if "t_ns" not in self._previous:
+            t_step[0] = self._period_ns
+        self._previous["t_ns"] = t_ns[-1:]
         if (t_step <= 0).any():
             row = block.start + int(np.argmax(t_step <= 0))
             raise DatasetError(
@@ -270,5 +276,34 @@ def _extend(runs: list[tuple[int, int]], usable: Flags, joined: Flags, first: in
     runs += found
 
 
+def is_number(values: Any, limit: float = VALUE_MAX) -> Flags:
+    """Which values are finite, and no larger than any that is measured."""
+    result: Flags = np.abs(values) <= limit
+    return result
+
+
+def are_commands(recording: Recording, rows: slice) -> Flags:
+    """Which rows have only commands that a board can hold; of an import, all.
+
+    Args:
+        recording: Open.
+        rows: Some of its rows.
+
+    Returns:
+        Shape (rows,).
+    """
+    result = np.ones(rows.stop - rows.start, bool)
+    if recording.attributes["link"] == IMPORT_LINK:
+        return result
+    for name, limit in COMMAND_MAX.items():
+        if name in recording:
+            values = recording[name][rows]
+            is_command = is_number(values, limit)
+            if COLUMNS[name].is_optional:  # NaN where a board has no such gain
+                is_command |= np.isnan(values)
+            result &= is_command.all(axis=1)
+    return result
+
+
 def _has_any(recording: Recording, name: str) -> bool:
-    return any(np.isfinite(recording[name][block]).any() for block in recording.blocks())
+    return any(is_number(recording[name][block]).any() for block in recording.blocks())

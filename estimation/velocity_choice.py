@@ -182,12 +182,17 @@ class Spectra:
 
 
 def _gain_and_delay(frequency_hz: FloatArray, cross: Any, power: FloatArray) -> tuple[float, float]:
-    """Of what is measured over what it should be, weighted by its power; NaN at rest."""
+    """Of what is measured over what it should be, weighted by its power; NaN at rest.
+
+    What is always 0 has the gain 0 and no delay.
+    """
     if not power.sum() > 0.0:
         return float("nan"), float("nan")
     omega = 2.0 * np.pi * frequency_hz
     gain = float(np.abs(cross).sum() / power.sum())
     weight = np.abs(cross) * omega**2
+    if not weight.sum() > 0.0:
+        return gain, 0.0
     delay_s = -float((np.angle(cross) * omega * np.abs(cross)).sum() / weight.sum())
     return gain, delay_s
 

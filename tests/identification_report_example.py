@@ -14,8 +14,10 @@ from estimation.identification.result import (
     ErrorsPercent,
     FailedMethod,
     Identification,
+    Interval,
     MethodResult,
     ParameterValue,
+    PayloadResult,
     RecordingSummary,
     ResidualTest,
     SimulationErrors,
@@ -39,6 +41,23 @@ METHODS = {
 TERM_NAMES = ("viscous", "coulomb", "drive_inertia", "offset")
 
 
+def make_payload(*notes: str) -> PayloadResult:
+    """A jar in the hand."""
+
+    def around(value: float, half: float) -> Interval:
+        return Interval(value=value, low=value - half, high=value + half)
+
+    inertia = (2.1e-4, -1.3e-6, 1.9e-4, 4.0e-6, 0.0, 2.4e-4)
+    return PayloadResult(
+        mass_kg=around(0.312, 0.011),
+        centre_m=(around(0.0102, 0.0009), around(0.0811, 0.0012), around(-0.0098, 0.002)),
+        inertia_kg_m2=tuple(around(value, 3.0e-5) for value in inertia),
+        misfit=1.13,
+        notes=notes,
+        files=("loaded-20250612.h5",),
+    )
+
+
 def make_errors(total: float, joints: int) -> ErrorsPercent:
     each = tuple(total * (0.7 + 0.6 * joint / joints) for joint in range(joints))
     return ErrorsPercent(
@@ -47,6 +66,7 @@ def make_errors(total: float, joints: int) -> ErrorsPercent:
         all_rows=1.2 * total,
         all_rows_per_joint=tuple(1.2 * value for value in each),
         raw=1.2 * total + 1.0,
+        raw_per_joint=tuple(1.2 * value + 1.0 for value in each),
         rms_nm=tuple(0.02 * value for value in each),
     )
 
@@ -63,6 +83,9 @@ def make_method(name: str, total: float, joints: int, *, has_validation: bool) -
         cross_validation_percent=None if name in {"cad", "slsqp", "sa"} else 1.05 * total,
         consistent=not is_free,
         min_pseudo_inertia_eigenvalue=-2.1e-3 if is_free else 3.4e-6,
+        pseudo_inertia_eigenvalues=tuple(
+            (-2.1e-3 if is_free else 3.4e-6) * (1.0 + joint) for joint in range(joints)
+        ),
         inertia_matrix_positive=not is_free,
         inertia_matrix_condition=(math.inf, math.inf) if is_free else (4.2, 381.7),
         seconds=0.01 if is_free else 3.2,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from estimation.identification.pipeline import Outcome, Request
 
 _NAMES = (
-    "cad, uls, wls, irls, tls, iv, cls1, cls2, cls3, cls2-prior, slsqp, sa, or all;"
+    "cad, uls, wls, irls, tls, iv, cls1, cls2, cls3, cls2-prior, cls2-wls, slsqp, sa, or all;"
     " default: cad uls wls cls1 cls2 cls3"
 )
 
@@ -155,9 +155,10 @@ def _identify(arguments: argparse.Namespace) -> int:
         show(outcome.result)  # before anything is written: a full disk does not lose it
     written, problem = _written(arguments, outcome)
     if arguments.json:
-        from tools.identify_json import facts_of  # noqa: PLC0415 - only what is needed
+        from estimation.files import name_text  # noqa: PLC0415 - only what is needed
+        from tools.identify_json import facts_of  # noqa: PLC0415
 
-        print_json({**facts_of(outcome.result), "files": [str(path) for path in written]})
+        print_json({**facts_of(outcome.result), "files": [name_text(path) for path in written]})
     else:
         for path in written:
             say(f"wrote {path}")
@@ -174,11 +175,8 @@ def _written(arguments: argparse.Namespace, outcome: Outcome) -> tuple[list[Path
     from tools.identify_files import write_all  # noqa: PLC0415 - matplotlib, perhaps
 
     has_report = not arguments.no_report
-    try:
-        with progress_steps("writing") as step:
-            return write_all(arguments.out, outcome, has_report=has_report, progress=step), ""
-    except OSError as error:
-        return [], f"not everything could be written: {error.strerror or error}"
+    with progress_steps("writing") as step:
+        return write_all(arguments.out, outcome, has_report=has_report, progress=step)
 
 
 def _request(arguments: argparse.Namespace) -> Request:

@@ -6,6 +6,7 @@ import math
 
 from rich.table import Table
 
+from estimation.identification.report.table import combination_note
 from estimation.identification.result import Identification, MethodResult, PayloadResult
 from tools.cli import make_console
 
@@ -17,6 +18,13 @@ def show(result: Identification) -> None:
         f"{result.rank} of {result.parameter_count} parameters can be told apart; condition "
         f"{result.condition:.1f}, {result.condition_scaled:.1f} with columns of length 1"
     )
+    if result.lost:
+        lost = ", ".join(result.lost)
+        console.print(f"lost, no torque depends on them: {lost}", markup=False, highlight=False)
+    console.print(
+        "combinations: `armature robot show` lists them; base_parameters.csv and page (--out)",
+        highlight=False,
+    )
     console.print(_comparison(result))
     console.print(
         f"Errors in % of the torque, over rows that count because joints move "
@@ -24,6 +32,9 @@ def show(result: Identification) -> None:
         f"least squares, is {result.floor_percent:.2f} %.",
         highlight=False,
     )
+    combined = combination_note(result)
+    if combined:
+        console.print(f"can exist: {combined}", markup=False, highlight=False)
     console.print(_per_joint(result))
     for failed in result.failed:
         console.print(f"{failed.name}: {failed.reason}", markup=False, highlight=False)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import h5py
 import numpy as np
 
+from daq.recording.bounds import ENTRIES_MAX, ROWS_MAX, check_rows, check_stored
 from daq.recording.errors import (
     RecordingFormatError,
     RecordingIncompleteError,
@@ -24,6 +27,7 @@ from daq.recording.layout import (
     Axis,
     Dataset,
 )
+from daq.robot.load import FILE_SIZE_MAX
 
 _GROUPS = {SAMPLES: tuple(COLUMNS.values()), **TABLES}
 
@@ -37,7 +41,11 @@ def check_version(path: Path, file: h5py.File) -> None:
     """
     if plain(file.attrs.get("format")) != FORMAT:
         raise RecordingFormatError(path, f"an HDF5 file, but no {FORMAT}")
-    major, minor = int(file.attrs["version_major"]), int(file.attrs["version_minor"])
+    versions = {name: file.attrs[name] for name in ("version_major", "version_minor")}
+    for name, value in versions.items():
+        if not _is_integer(value):
+            _refuse_attribute(path, name, value, "a whole number")
+    major, minor = map(int, versions.values())
     if major == VERSION_MAJOR:
         return
     writer = plain(file.attrs.get("armature_version", "unknown"))
@@ -79,52 +87,153 @@ def stored_elsewhere(group: h5py.Group) -> str | None:
     return None
 
 
-def check_content(path: Path, file: h5py.File) -> None:
-    """Checks that the recording was finished and that everything is there.
+def check_content(path: Path, file: h5py.File) -> dict[str, Any]:
+    """Checks that the recording was finished and that everything is there, as the layout has it.
+
+    Returns:
+        The file's attributes, as `plain` gives them.
 
     Raises:
         RecordingIncompleteError: It was not, or something is missing or of another shape.
+        RecordingFormatError: Something is of another type, or cannot be in the file.
     """
     if plain(file.attrs.get("complete")) != 1:
         raise RecordingIncompleteError(
             path, "was not finished: `armature recover` makes it anew from its journal"
         )
-    missing = [attribute.name for attribute in ATTRIBUTES if attribute.name not in file.attrs]
+    attributes = dict(file.attrs.items())
+    groups = {
+        name: dict(file[name].items()) if isinstance(file.get(name), h5py.Group) else {}
+        for name in _GROUPS
+    }
+    missing = [attribute.name for attribute in ATTRIBUTES if attribute.name not in attributes]
     if not isinstance(file.get(ROBOT), h5py.Dataset):
         missing.append(ROBOT)
     for group, layouts in _GROUPS.items():
         for layout in layouts:
-            name = f"{group}/{layout.name}"
-            if not isinstance(file.get(name), h5py.Dataset) and not layout.is_optional:
-                missing.append(name)
+            is_wanted = not layout.is_optional or layout.name in groups[group]
+            if is_wanted and not isinstance(groups[group].get(layout.name), h5py.Dataset):
+                missing.append(f"{group}/{layout.name}")
     if missing:
         raise RecordingIncompleteError(
             path, f"{', '.join(missing)} missing: copy the file again, or recover its journal"
         )
+    _check_attributes(path, attributes)
+    _check_datasets(path, groups, attributes)
+    _check_robot(path, file[ROBOT], attributes["robot_sha256"])
+    return {name: plain(value) for name, value in attributes.items()}
+
+
+def _check_attributes(path: Path, attributes: Mapping[str, Any]) -> None:
+    for attribute in ATTRIBUTES:
+        value = attributes[attribute.name]
+        is_right, expected = _KINDS[attribute.kind]
+        if not is_right(value):
+            _refuse_attribute(path, attribute.name, value, expected)
+    boards = len(attributes["board_names"])
+    for name in ("board_profiles", "board_devices"):
+        if len(attributes[name]) != boards:
+            expected = f"one for each of the {boards} boards of board_names"
+            _refuse_attribute(path, name, attributes[name], expected)
+
+
+def _refuse_attribute(path: Path, name: str, value: Any, expected: str) -> NoReturn:
+    shown = ascii(plain(value))
+    shown = shown if len(shown) <= _SHOWN_MAX else f"{shown[:_SHOWN_MAX]}…"
+    raise RecordingFormatError(
+        path, f"its attribute {name} is {shown}, expected {expected}: the file is damaged"
+    )
+
+
+def _check_datasets(
+    path: Path, groups: Mapping[str, Mapping[str, Any]], attributes: Mapping[str, Any]
+) -> None:
+    boards = len(attributes["board_names"])
     widths = {
-        Axis.JOINTS: len(file.attrs["joint_names"]),
-        Axis.BOARDS: len(file.attrs["board_names"]),
-        Axis.BYTES: file["invalid_frames/frame"].shape[-1],
+        Axis.JOINTS: len(attributes["joint_names"]),
+        Axis.BOARDS: boards,
+        Axis.BYTES: (groups["invalid_frames"]["frame"].shape or (0,))[-1],
     }
+    samples = 0
     for group, layouts in _GROUPS.items():
-        rows = len(file[f"{group}/{layouts[0].name}"])
+        rows = (groups[group][layouts[0].name].shape or (0,))[0]
         for layout in layouts:
-            dataset = file.get(f"{group}/{layout.name}")
-            if dataset is not None:
+            if layout.name in groups[group]:
                 shape = (rows,) if layout.axis is Axis.NONE else (rows, widths[layout.axis])
-                _check_dataset(path, dataset, layout, shape)
+                _check_dataset(path, groups[group][layout.name], layout, shape)
+        if group == SAMPLES:
+            samples = rows
+            check_rows(path, group, rows, ROWS_MAX)
+        else:
+            check_rows(path, group, rows, ENTRIES_MAX + samples * max(boards, 1))
+    every = [item for group in groups.values() for item in group.values()]
+    check_stored(path, [item for item in every if isinstance(item, h5py.Dataset)])
 
 
 def _check_dataset(
     path: Path, dataset: h5py.Dataset, layout: Dataset, shape: tuple[int, ...]
 ) -> None:
-    kind = "O" if layout.dtype == "str" else np.dtype(layout.dtype).kind
-    if dataset.shape != shape or dataset.dtype.kind != kind:
+    is_right = _is_text(dataset) if layout.dtype == "str" else dataset.dtype == layout.dtype
+    if dataset.shape != shape or not is_right:
         raise RecordingIncompleteError(
             path,
             f"{dataset.name} has shape {dataset.shape} and type {dataset.dtype}, expected {shape} "
-            f"and {layout.dtype}: copy the file again, or recover its journal",
+            f"and {layout.dtype}; the file is damaged: copy it again, or recover its journal",
         )
+
+
+def _check_robot(path: Path, dataset: h5py.Dataset, sha256: str) -> None:
+    if dataset.shape != () or not _is_text(dataset):
+        raise RecordingFormatError(
+            path,
+            f"{ROBOT} has shape {dataset.shape} and type {dataset.dtype}, expected one text of "
+            "variable length, the robot file: the file is damaged",
+        )
+    text = dataset[()]
+    if len(text) > FILE_SIZE_MAX:
+        raise RecordingFormatError(
+            path, f"{ROBOT} has {len(text)} bytes, limit {FILE_SIZE_MAX}: the file is damaged"
+        )
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        raise RecordingFormatError(
+            path, f"{ROBOT} is no UTF-8 text ({error}): the file is damaged"
+        ) from error
+    found = hashlib.sha256(text).hexdigest()
+    if found != sha256:
+        raise RecordingFormatError(
+            path,
+            f"{ROBOT} has the SHA-256 {found[:12]}…, expected {ascii(sha256[:12])[1:-1]}… as its "
+            "attribute robot_sha256 says: the file is damaged, or its robot was changed",
+        )
+
+
+def _is_text(dataset: h5py.Dataset) -> bool:
+    kind = h5py.check_string_dtype(dataset.dtype)
+    return kind is not None and kind.length is None
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, np.integer) and -(1 << 63) <= int(value) < 1 << 63
+
+
+def _is_utf8(value: Any) -> bool:
+    # What is no UTF-8 comes as surrogates, which cannot be printed.
+    return isinstance(value, str) and not any("\ud800" <= letter <= "\udfff" for letter in value)
+
+
+def _are_texts(value: Any) -> bool:
+    is_list = isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind == "O"
+    return is_list and all(map(_is_utf8, value))
+
+
+_KINDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "integer": (_is_integer, "a whole number of at most 64 bits"),
+    "text": (_is_utf8, "a text (UTF-8)"),
+    "texts": (_are_texts, "a list of texts (UTF-8)"),
+}
+_SHOWN_MAX = 60
 
 
 def plain(value: Any) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 
+from daq.recording.bounds import CHUNK_BYTES_MAX, ROWS_MAX
 from daq.recording.datasets import CHUNK_ROWS
 from daq.recording.layout import (
     ATTRIBUTES,
@@ -38,6 +39,10 @@ attributes `unit` (empty for what has none) and `description`; columns of codes 
 `code_names`, columns of flags `bits` and `bit_names`. Datasets of numbers are compressed by HDF5's
 own shuffle and gzip filters, which MATLAB, Octave and h5py read; those of samples have chunks of
 {CHUNK_ROWS} samples of one joint or board. Text is UTF-8 of variable length.
+
+Readers refuse a file as damaged whose attributes or datasets have other types, whose `robot` does
+not have the SHA-256 that `robot_sha256` says, or that declares what cannot be in it: rows whose
+chunks were never written, chunks above {CHUNK_BYTES_MAX >> 20} MB, more than {ROWS_MAX} samples.
 
 Values are at the joint, in SI units, and angles grow in the joint's direction; currents and gains
 are the motor's. Measured values of a reply that was not valid are NaN (0 where the column holds

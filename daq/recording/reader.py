@@ -1,6 +1,7 @@
 """Reads a recording lazily: nothing is loaded before it is sliced.
 
-Opening checks that the file is a recording, of a version that can be read, finished and whole.
+Opening checks that the file is a recording, of a version that can be read, finished and whole, and
+that it declares no more than it can hold: whatever the file, reading it takes bounded work.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import h5py
 import numpy as np
 
 from daq.errors import ConfigError
-from daq.recording.checks import check_content, check_storage, check_version, plain
+from daq.recording.checks import check_content, check_storage, check_version
 from daq.recording.errors import RecordingError, RecordingFormatError, reading
 from daq.recording.layout import ROBOT, SAMPLES, TABLES
 from daq.recording.quantiles import DurationHistogram
@@ -26,6 +27,7 @@ from daq.robot import Robot, parse_robot
 
 Array = np.ndarray[Any, np.dtype[Any]]
 BLOCK_ROWS = 1 << 16
+_EVENTS_AT_ONCE = 256
 _CACHE_BYTES = 1 << 20
 """Of each dataset. HDF5 2 would keep 8 MB: 100 MB for a recording that is gone through once."""
 
@@ -100,8 +102,9 @@ class Column:
 
     def _names(self, kind: str) -> dict[int, str]:
         attributes = self._dataset.attrs
-        numbers, names = attributes.get(f"{kind}s", []), attributes.get(f"{kind}_names", [])
-        return dict(zip(map(int, numbers), map(str, names), strict=True))
+        with reading(self._path):
+            numbers, names = attributes.get(f"{kind}s", []), attributes.get(f"{kind}_names", [])
+            return dict(zip(map(int, numbers), map(str, names), strict=True))
 
 
 class Recording(Mapping[str, Column]):
@@ -115,10 +118,10 @@ class Recording(Mapping[str, Column]):
         sample_count: Rows of every column.
     """
 
-    def __init__(self, path: Path, file: h5py.File) -> None:
+    def __init__(self, path: Path, file: h5py.File, attributes: dict[str, Any]) -> None:
         self.path = path
         self._file = file
-        self.attributes: dict[str, Any] = {name: plain(value) for name, value in file.attrs.items()}
+        self.attributes = attributes
         self._columns = {name: Column(data, path) for name, data in file[SAMPLES].items()}
         self.sample_count = len(self._columns["seq"])
 
@@ -173,12 +176,20 @@ class Recording(Mapping[str, Column]):
         """The robot.
 
         Raises:
-            RecordingFormatError: Its text has mistakes.
+            RecordingFormatError: Its text has mistakes, or it has other joints.
         """
         try:
-            return _parse(self.robot_text, f"robot in {self.path}")
+            robot = _parse(self.robot_text, f"robot in {self.path}")
         except ConfigError as error:
             raise RecordingFormatError(self.path, str(error)) from error
+        names = tuple(joint.name for joint in robot.joints)
+        if names != self.joint_names:
+            raise RecordingFormatError(
+                self.path,
+                f"its attribute joint_names is {', '.join(self.joint_names)}, its robot has "
+                f"{', '.join(names)}: the file is damaged",
+            )
+        return robot
 
     # --- time -------------------------------------------------------------------------------------
 
@@ -193,7 +204,7 @@ class Recording(Mapping[str, Column]):
         if not self.sample_count:
             return 0.0
         t_ns = self["t_ns"]
-        return float(t_ns[-1] - t_ns[0] + self.period_ns) * 1e-9
+        return float(int(t_ns[-1]) - int(t_ns[0]) + self.period_ns) * 1e-9
 
     @property
     def t_s(self) -> Array:
@@ -237,12 +248,23 @@ class Recording(Mapping[str, Column]):
     @property
     def events(self) -> tuple[RecordedEvent, ...]:
         """What happened meanwhile."""
-        columns = [self._table_column(f"events/{name}")[:] for name in RecordedEvent._fields]
-        with reading(self.path):
-            return tuple(
-                RecordedEvent(int(seq), int(t_ns), *(text.decode() for text in texts))
-                for seq, t_ns, *texts in zip(*columns, strict=True)
-            )
+        columns = [self._table_column(f"events/{name}") for name in RecordedEvent._fields]
+        size = 0
+        found: list[RecordedEvent] = []
+        for start in range(0, len(columns[0]), _EVENTS_AT_ONCE):
+            values = [column[start : start + _EVENTS_AT_ONCE] for column in columns]
+            size += sum(len(text) for texts in values[2:] for text in texts)
+            # HDF5 does not compress text; but one text may stand in any number of rows.
+            if size > self._file.id.get_filesize():
+                raise RecordingFormatError(
+                    self.path, "its events have more text than the file: the file is damaged"
+                )
+            with reading(self.path):
+                found += (
+                    RecordedEvent(int(seq), int(t_ns), *(text.decode() for text in texts))
+                    for seq, t_ns, *texts in zip(*values, strict=True)
+                )
+        return tuple(found)
 
     @property
     def gaps(self) -> tuple[Gap, ...]:
@@ -285,8 +307,7 @@ def open_recording(path: str | os.PathLike[str]) -> Recording:
         with reading(path):
             check_version(path, file)
             check_storage(path, file)
-            check_content(path, file)
-            return Recording(path, file)
+            return Recording(path, file, check_content(path, file))
     except BaseException:
         with suppress(OSError, RuntimeError):
             file.close()

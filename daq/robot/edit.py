@@ -16,9 +16,20 @@ from daq.robot.description import Estimation, Robot, Workspace
 from daq.robot.driving import Control, Friction, Gains
 from daq.robot.parse import parse_robot
 from daq.robot.reading import show, suggest
+from daq.robot.remarks import with_remarks
 from daq.robot.toml_text import Path, joined, put, statements_of, without
 
-__all__ = ["OUTPUT_SHAFT_KG_M2", "bench_text", "with_friction", "with_links", "with_velocity_gains"]
+__all__ = [
+    "IDENTIFIED",
+    "OUTPUT_SHAFT_KG_M2",
+    "bench_text",
+    "with_friction",
+    "with_links",
+    "with_velocity_gains",
+]
+
+IDENTIFIED = "identified"
+"""In place of comments beside numbers that an identification has replaced."""
 
 OUTPUT_SHAFT_KG_M2 = 1e-4
 """Inertia of the gear's output shaft (joint side): our choice, as in bench1."""
@@ -93,16 +104,24 @@ def bench_text(
     return _checked(remark + newline + text, wanted, source)
 
 
-def with_friction(text: str, values: Mapping[str, Friction], *, source: str = "robot file") -> str:
+def with_friction(
+    text: str,
+    values: Mapping[str, Friction],
+    *,
+    remark: str | None = None,
+    source: str = "robot file",
+) -> str:
     """The same robot file with other friction (`drive.friction`).
 
     Args:
         text: The robot's file.
         values: The friction of each joint that changes, by the joint's name.
+        remark: In place of comments beside the numbers that change; None to let those stay.
         source: What to call the text in an error.
 
     Returns:
-        The text, with nothing but those numbers changed: comments stay, those beside them as well.
+        The text, with nothing but those numbers changed: comments stay, those beside them as well
+        unless there is a remark.
         Of the two keys that may be left out only those are added that are not 0.
 
     Raises:
@@ -120,7 +139,8 @@ def with_friction(text: str, values: Mapping[str, Friction], *, source: str = "r
         changed = msgspec.structs.replace(drive, friction=friction)
         joints[index] = msgspec.structs.replace(joints[index], drive=changed)
     wanted = msgspec.structs.replace(robot, joints=tuple(joints))
-    return _checked(joined(statements), wanted, source)
+    new = _checked(joined(statements), wanted, source)
+    return new if remark is None else _checked(with_remarks(text, new, remark), wanted, source)
 
 
 def with_links(
@@ -142,7 +162,8 @@ def with_links(
         source: What to call the text in an error.
 
     Returns:
-        The text, with nothing but those numbers changed.
+        The text, with nothing but those numbers changed. A comment beside one of them, which told
+        where the old number came from, becomes `IDENTIFIED`.
 
     Raises:
         ConfigError: There is no such joint, a link cannot exist or breaks the file's own bounds, or
@@ -186,7 +207,8 @@ def with_links(
         new = msgspec.structs.replace(old, **values)
         joints[index] = msgspec.structs.replace(joints[index], dynamics=new)
     wanted = msgspec.structs.replace(robot, joints=tuple(joints))
-    return _checked(joined(statements), wanted, source)
+    changed_text = _checked(joined(statements), wanted, source)
+    return _checked(with_remarks(text, changed_text, IDENTIFIED), wanted, source)
 
 
 def with_velocity_gains(text: str, joint: str, gains: Gains, *, source: str = "robot file") -> str:

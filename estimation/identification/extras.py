@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import chain
 
 from estimation.dataset import read_stretches
+from estimation.files import name_text
 from estimation.identification.gathering import reduce_samples
 from estimation.identification.instruments import make_instruments
 from estimation.identification.moving_again import simulate_recording
@@ -70,4 +71,5 @@ def find_payload(
         inertia_kg_m2=found.inertia_kg_m2,
         misfit=found.misfit,
         notes=found.notes,
+        files=tuple(name_text(path.name) for path in request.payloads),
     )

@@ -13,6 +13,7 @@ from daq.robot import Robot, parse_robot
 from daq.robot.geometry import joint_poses
 from estimation.dataset import summarise
 from estimation.errors import DatasetError
+from estimation.files import name_text
 from estimation.identification.judging import Data
 from estimation.identification.reduction import Reducer
 from estimation.identification.request import Request
@@ -100,6 +101,7 @@ def gather(request: Request, progress: Callable[[str], None]) -> Gathered:
         settings=settings,
         notes=(
             *notes,
+            *_rounded_notes(base.rounded),
             *_lost_notes(samples.lost_share),
             *(note for known in recordings for note in known.notes),
         ),
@@ -211,7 +213,7 @@ def summary_of(path: Path, wishes: Wishes) -> RecordingSummary:
     if used < found.used:
         left_out["outside the part of the time that is wanted"] = found.used - used
     return RecordingSummary(
-        file=path.name,
+        file=name_text(path.name),
         rows=found.rows,
         rows_used=used,
         left_out=left_out,
@@ -227,6 +229,15 @@ def _validation_of(request: Request) -> tuple[tuple[Path, ...], Wishes]:
     return request.validations, replace(request.wishes, rows=(0.0, 1.0), is_averaged=False)
 
 
+def _rounded_notes(rounded: int) -> tuple[str, ...]:
+    if not rounded:
+        return ()
+    return (
+        f"{rounded} further combinations would be told only by rounded numbers in the robot file, "
+        "such as 1.5708 for a right angle, and do not count",
+    )
+
+
 def _lost_notes(share: float) -> tuple[str, ...]:
     if share <= 0.0:
         return ()
@@ -240,8 +251,8 @@ def _homing_notes(path: Path, not_homed: int) -> tuple[str, ...]:
     if not not_homed:
         return ()
     return (
-        f"{path.name}: joints were not homed in {not_homed} samples; their angles count from where "
-        "the robot was switched on, so that gravity is wrong",
+        f"{name_text(path.name)}: joints were not homed in {not_homed} samples; their angles count "
+        "from where the robot was switched on, so that gravity is wrong",
     )
 
 

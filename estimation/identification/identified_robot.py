@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from daq.robot import Friction, Inertia, Joint, JointDynamics, Link, Robot
-from daq.robot.edit import with_friction, with_links
+from daq.robot.edit import IDENTIFIED, with_friction, with_links
 from estimation.model.parameters import DYNAMICS, Parameters
 
 _DIGITS = 12
@@ -29,7 +29,7 @@ def identified_text(
     Returns:
         The text. Where a joint has a drive, friction and rotor are written there, viscous at the
         motor and Coulomb at the joint; everything else, and all of a joint without a drive, goes
-        to `[joints.dynamics]`.
+        to `[joints.dynamics]`. Comments beside numbers that change become "identified".
 
     Raises:
         ConfigError: The links break the file's own bounds, or cannot exist.
@@ -52,7 +52,9 @@ def identified_text(
         if not joint.has_drive or not is_basic or joint.dynamics is not None:
             dynamics[joint.name] = _dynamics(index, parameters, theta)
     changed = with_links(text, links, rotors, dynamics=dynamics, source=source)
-    return with_friction(changed, frictions, source=source) if frictions else changed
+    if not frictions:
+        return changed
+    return with_friction(changed, frictions, remark=IDENTIFIED, source=source)
 
 
 def joint_friction(

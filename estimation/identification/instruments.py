@@ -56,8 +56,11 @@ def make_instruments(
 
     Returns:
         Simulated motion where references and gains were recorded throughout, else the reference
-        where that was, else None.
+        where that was, else None. None as well for an arm whose file states no drives: gains mean
+        nothing without motors and gears.
     """
+    if _without_drives(regressor):
+        return None
     has_gains = True
     for stretch in stretches():
         if not _is_known(stretch.reference_position_rad, stretch.reference_velocity_rad_s):
@@ -95,11 +98,17 @@ def estimate_iv(problem: Problem) -> Estimate:
     """Instrumental variables, a few rounds of them.
 
     Raises:
-        EstimationError: There are no references, the instruments do not resemble the motion, or
-            the model cannot be simulated.
+        EstimationError: There are no references or drives, the instruments do not resemble the
+            motion, or the model cannot be simulated.
     """
     instruments = problem.instruments
     if instruments is None:
+        undriven = _without_drives(problem.regressor)
+        if undriven:
+            raise EstimationError(
+                "instrumental variables need the control loop, and the robot file states no drive "
+                f"of {', '.join(undriven)}"
+            )
         raise EstimationError(
             "instrumental variables need the reference and the gains of the controller; imported "
             "data have none"
@@ -191,6 +200,11 @@ def _rows_of(motion: Prepared, rows: NDArray[np.intp]) -> Prepared:
     if motion.switching is not None:
         parts["switching"] = motion.switching[rows]
     return replace(motion, **parts)
+
+
+def _without_drives(regressor: Regressor) -> list[str]:
+    """Names of joints whose motor and gear the robot file does not state."""
+    return [joint.name for joint in regressor.robot.joints if not joint.has_drive]
 
 
 def _is_known(*columns: FloatArray | None) -> bool:

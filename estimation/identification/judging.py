@@ -49,13 +49,14 @@ def find_errors(data: Data, beta: FloatArray) -> ErrorsPercent:
     """
     moving, per_joint = data.moving.error_percent(beta)
     all_rows, all_rows_per_joint = data.everything.error_percent(beta)
-    raw, _ = data.everything.error_percent(beta, is_raw=True)
+    raw, raw_per_joint = data.everything.error_percent(beta, is_raw=True)
     return ErrorsPercent(
         moving=moving,
         per_joint=per_joint,
         all_rows=all_rows,
         all_rows_per_joint=all_rows_per_joint,
         raw=raw,
+        raw_per_joint=raw_per_joint,
         rms_nm=tuple(data.moving.rms_nm(beta).tolist()),
     )
 
@@ -98,6 +99,7 @@ def judge(
         cross_validation_percent=_cross_validate(problem, estimate.method),
         consistent=is_consistent,
         min_pseudo_inertia_eigenvalue=float(least.min()),
+        pseudo_inertia_eigenvalues=tuple(least.tolist()),
         inertia_matrix_positive=smallest > 0.0,
         inertia_matrix_condition=conditions,
         seconds=seconds,

@@ -46,6 +46,13 @@ def simulate_recording(
             opened = open_loop_errors(arm, part)
         except EstimationError as error:
             notes.append(f"open loop: {error}")
+        undriven = [joint.name for joint in regressor.robot.joints if not joint.has_drive]
+        if undriven:
+            notes.append(
+                f"closed loop: the robot file states no drive of {', '.join(undriven)}: the "
+                "controller cannot be repeated"
+            )
+            continue
         try:
             arm = ForwardDynamics(regressor.robot, regressor.parameters, np.array(theta))
             closed = closed_loop_errors(arm, regressor.robot, part)

@@ -18,17 +18,18 @@ from estimation.identification.problem import Problem
 from estimation.identification.relaxation import relax_bounds
 from estimation.identification.request import Outcome, Request
 from estimation.identification.result import FailedMethod, Identification, MethodResult
+from estimation.identification.suspicions import find_suspicions
 from estimation.identification.tables import base_table, parameter_table, with_coverage
 from estimation.identification.traces import Trace, make_trace, residual_tests
 from estimation.identification.uncertainty import find_uncertainty
-from estimation.identification.verdict import opposite_torques, reach_verdict
+from estimation.identification.verdict import reach_verdict
 from estimation.model.base import condition_numbers
 from estimation.model.parameters import cad_vector
 
 __all__ = ["Outcome", "Request", "identify"]
 
 FloatArray = NDArray[np.float64]
-PREFERRED = ("cls2", "cls3", "cls2-prior", "slsqp", "sa")
+PREFERRED = ("cls2", "cls2-wls", "cls3", "cls2-prior", "slsqp", "sa")
 """Whose parameters are written, in this order, if they are physically consistent."""
 
 
@@ -98,7 +99,7 @@ def identify(request: Request, progress: Callable[[str], None] = lambda _text: N
             joint_names=names,
             residuals=residuals,
             base=base_parameters,
-            opposite=opposite_torques(problem, uncertainty),
+            suspicions=find_suspicions(problem, traces, known.recordings),
             is_relaxed=bool(relaxed),
         ),
         seconds=time.perf_counter() - started_s,
@@ -146,19 +147,23 @@ def _true_base(request: Request, problem: Problem) -> FloatArray | None:
 def _run_methods(
     request: Request, problem: Problem, known: Gathered, progress: Callable[[str], None]
 ) -> tuple[list[MethodResult], list[FailedMethod]]:
-    results, failed = [], []
+    results: list[MethodResult] = []
+    failed: list[FailedMethod] = []
+    infeasible: InfeasibleParametersError | None = None
     for name in request.methods:
         progress(name)
         started_s = time.perf_counter()
         try:
             estimate = METHODS[name].estimate(problem)
-        except InfeasibleParametersError:
-            raise
         except EstimationError as error:
             failed.append(FailedMethod(name=name, reason=str(error)))
+            if isinstance(error, InfeasibleParametersError):
+                infeasible = infeasible or error
             continue
         seconds = time.perf_counter() - started_s
         results.append(judge(problem, estimate, seconds, known.training, known.validation))
+    if infeasible is not None and not any(row.name in PREFERRED for row in results):
+        raise infeasible  # links that can exist were asked for, and there are none
     if not results:
         reasons = "; ".join(f"{method.name}: {method.reason}" for method in failed)
         raise EstimationError(f"no method could be used: {reasons}")

@@ -13,7 +13,8 @@ class ErrorsPercent(_Part, frozen=True, kw_only=True):
     """ε_τ = 100·‖τ − Φθ‖/‖τ‖ of one estimate on some recordings.
 
     `moving` and `per_joint` are over rows in which a joint moves, against the filtered torque;
-    `all_rows` over all; `raw` over all, against the torque before it was filtered.
+    `all_rows` over all; `raw` and `raw_per_joint` over all, against the torque before it was
+    filtered.
     """
 
     moving: float
@@ -21,6 +22,7 @@ class ErrorsPercent(_Part, frozen=True, kw_only=True):
     all_rows: float
     all_rows_per_joint: tuple[float, ...]
     raw: float
+    raw_per_joint: tuple[float, ...]
     rms_nm: tuple[float, ...]
 
 
@@ -37,6 +39,10 @@ class MethodResult(_Part, frozen=True, kw_only=True):
     """Whether every link can exist (for methods that tell base parameters only: whether any arm
     has them), and no friction drives."""
     min_pseudo_inertia_eigenvalue: float
+    """Of all links."""
+    pseudo_inertia_eigenvalues: tuple[float, ...]
+    """The least of each link, in the order of the joints; for methods that tell base parameters
+    only: of one arm that has them."""
     inertia_matrix_positive: bool
     """B(q) ≻ 0 in every sampled posture."""
     inertia_matrix_condition: tuple[float, float]
@@ -138,6 +144,8 @@ class PayloadResult(_Part, frozen=True, kw_only=True):
     misfit: float
     """Far above 1 when something else than a payload has changed."""
     notes: tuple[str, ...]
+    files: tuple[str, ...] = ()
+    """Names of the recordings with payload."""
 
 
 class Verdict(_Part, frozen=True, kw_only=True):

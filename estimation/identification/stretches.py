@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-from estimation.dataset import read_stretches
+from estimation.dataset import read_stretches, summarise
 from estimation.errors import DatasetError
 from estimation.stretch import Stretch
 
@@ -68,7 +68,11 @@ class Stretches:
                     )
                 yield stretch
             if is_empty:
-                raise DatasetError(
-                    f"{path}: holds no samples that could be used: no joint followed a trajectory "
-                    "or was powered for long enough (`armature record info` shows what is in it)"
-                )
+                raise DatasetError(f"{path}: holds no samples that could be used{self._why(path)}")
+
+    def _why(self, path: Path) -> str:
+        left_out = summarise(path, all_modes=self._all_modes).left_out
+        if not left_out:
+            return "; it is empty"
+        reasons = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
+        return f": left out were {reasons} (`armature record info` shows what is in it)"

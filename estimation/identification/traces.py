@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from estimation.files import name_text
 from estimation.identification.problem import Problem
 from estimation.identification.reduction import PIECE_SAMPLES, design
 from estimation.identification.result import ResidualTest
@@ -70,7 +71,7 @@ def make_trace(
 
     return Trace(
         title=title,
-        file=parts[0].source.name,
+        file=name_text(parts[0].source.name),
         period_s=parts[0].period_s,
         t_s=joined("t_s"),
         dq_rad_s=joined("dq_rad_s"),

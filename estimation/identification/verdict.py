@@ -5,20 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from estimation.identification.factors import Factors, triangular
-from estimation.identification.linear import solve
-from estimation.identification.problem import Problem
 from estimation.identification.result import (
     BaseParameter,
     MethodResult,
     ResidualTest,
     Verdict,
 )
-from estimation.identification.uncertainty import Uncertainty
-
-FloatArray = NDArray[np.float64]
+from estimation.identification.suspicions import Suspicions
 
 _GOOD_PERCENT = 10.0
 """Of the torque: what is left by a model that is worth using in a controller."""
@@ -28,8 +22,8 @@ _MEMORY_S = 0.15
 """Residuals that remember longer than this hold something that the model does not."""
 _TOLD_PERCENT = 30.0
 _SAME_PERCENT = 1e-9
-_BEYOND_DOUBT = 5.0
-"""Standard deviations by which friction must be negative to be called that."""
+_DISAGREE, _CONTRADICT = 1.5, 3.0
+"""Times the floor's error, from which on constraints and data disagree, or contradict."""
 
 
 def reach_verdict(
@@ -39,7 +33,7 @@ def reach_verdict(
     joint_names: Sequence[str],
     residuals: Sequence[ResidualTest] = (),
     base: Sequence[BaseParameter] = (),
-    opposite: Sequence[str] = (),
+    suspicions: Suspicions | None = None,
     is_relaxed: bool = False,
 ) -> Verdict:
     """Judge the chosen method.
@@ -50,7 +44,7 @@ def reach_verdict(
         joint_names: For the words.
         residuals: What it leaves.
         base: Its base parameters.
-        opposite: Joints whose torque seems to have the opposite sign.
+        suspicions: What in the data looks like a mistake.
         is_relaxed: Whether bounds had to give way.
 
     Returns:
@@ -67,10 +61,15 @@ def reach_verdict(
     ]
     if useless:
         problems.append(f"it does not predict {_few(useless)}")
-    if floor is not None and row.identification.moving > 1.5 * floor.identification.moving:
-        doubts.append("its constraints and the data disagree: are masses and units right?")
-    if opposite:
-        problems.append(f"the torque of {', '.join(opposite)} seems to have the opposite sign")
+    if floor is not None:
+        ratio = row.identification.moving / max(floor.identification.moving, 1e-12)
+        if ratio > _CONTRADICT:
+            problems.append("its constraints and the data contradict: check masses and units")
+        elif ratio > _DISAGREE:
+            doubts.append("its constraints and the data disagree: check masses and units")
+    if suspicions is not None:
+        problems += suspicions.problems
+        doubts += suspicions.doubts
     if is_relaxed:
         doubts.append("bounds had to give way")
     worst = max(range(len(joint_names)), key=lambda joint: judged.per_joint[joint])
@@ -93,55 +92,6 @@ def reach_verdict(
             f"(--validate); otherwise {scope}"
         )
     return Verdict(is_usable=not problems, text=text, scope=scope, doubts=tuple(doubts))
-
-
-def opposite_torques(problem: Problem, uncertainty: Uncertainty) -> tuple[str, ...]:
-    """Joints whose torque seems to have been counted the other way round.
-
-    Args:
-        problem: Data of an arm.
-        uncertainty: Of its base parameters.
-
-    Returns:
-        Names of joints whose Coulomb friction would drive them, beyond doubt; and of those whose
-        torque, turned round, would be explained far better.
-    """
-    factors, parameters = problem.factors, problem.regressor.parameters
-    beta = solve(factors.total(), factors.rank)
-    drives = [
-        parameters.joint_names[parameters.items[index].joint]
-        for row, index in enumerate(problem.base.independent.tolist())
-        if parameters.items[index].kind == "coulomb"
-        and beta[row] < -_BEYOND_DOUBT * uncertainty.sigma[row]
-    ]
-    return tuple(dict.fromkeys([*drives, *_better_turned(factors, parameters.joint_names)]))
-
-
-def _better_turned(factors: Factors, joint_names: Sequence[str]) -> list[str]:
-    """Joints that are turned one after the other as long as each halves what is left."""
-    rank = factors.rank
-    sizes = np.linalg.norm(factors.of_joints[..., rank], axis=1)
-    # Each joint counts alike, however small its torque.
-    blocks = factors.of_joints / np.where(sizes > 0.0, sizes, 1.0)[:, np.newaxis, np.newaxis]
-    found: list[str] = []
-
-    def left(joints: FloatArray) -> float:
-        return abs(float(triangular(joints[..., : rank + 1].reshape(-1, rank + 1))[rank, rank]))
-
-    error = left(blocks)
-    while len(found) < len(joint_names) and error > 0.01 * _GOOD_PERCENT * len(joint_names) ** 0.5:
-        tried = []
-        for joint in range(len(joint_names)):
-            turned = blocks.copy()
-            turned[joint, :, rank] *= -1.0
-            tried.append(left(turned))
-        best = int(np.argmin(tried))
-        if tried[best] > 0.5 * error or joint_names[best] in found:
-            break
-        blocks[best, :, rank] *= -1.0
-        error = tried[best]
-        found.append(joint_names[best])
-    return found
 
 
 def _problems(methods: Sequence[MethodResult], row: MethodResult) -> list[str]:

@@ -1,8 +1,13 @@
-"""The URDF of a robot, for other programs. No I/O."""
+"""The URDF of a robot, for other programs. No I/O.
+
+A URDF has no place for much of what moves an arm: the inertia of drives, offsets, friction that
+differs between directions. A comment at its top says what is left out, in numbers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
 from xml.sax.saxutils import escape
 
 import numpy as np
@@ -10,17 +15,30 @@ import numpy as np
 from daq.robot import Joint, Link, Robot
 from daq.robot.geometry import Matrix, joint_poses
 from estimation.errors import UrdfError
+from estimation.model.parameters import TERMS, cad_vector, choose_parameters
 from estimation.urdf.reading import rpy_of
 
 BASE = "base"
 """The link that does not move; those that do end in `_link`."""
+_MISSING: Final = {
+    "drive_inertia": "drive inertia",
+    "offset": "offset",
+    "asymmetric": "viscous friction forwards less backwards (half)",
+    "stribeck": "friction beyond Coulomb's at standstill",
+    "motor_viscous": "coupled motor's viscous friction",
+    "motor_coulomb": "coupled motor's Coulomb friction",
+    "motor_drive_inertia": "coupled motor's drive inertia",
+}
+"""Kinds of parameters that a URDF cannot state, in words."""
+_ASCII: Final = str.maketrans({"·": " ", "²": "2"})
 
 
 def urdf_text(robot: Robot, friction: Mapping[str, tuple[float, float]] | None = None) -> str:
     """A URDF that moves as the robot does.
 
-    Friction is stated at the joint. What a URDF cannot say stands in comments: gravity, the
-    inertia of rotors, the coupling of motors.
+    Friction is stated at the joint. What a URDF cannot say stands in comments: gravity, inertia
+    of rotors and drives, offsets and other terms, the coupling of motors. Links are called by
+    their joints: a robot file does not keep the names of links.
 
     Args:
         robot: One whose links are all known.
@@ -33,21 +51,60 @@ def urdf_text(robot: Robot, friction: Mapping[str, tuple[float, float]] | None =
     if unknown:
         problem = f"joints without a link: {', '.join(unknown)}; a URDF needs all of them"
         raise UrdfError(f"robot {robot.name}", problem)
+    terms = _terms_of(robot)
     gravity = ", ".join(f"{part:g}" for part in robot.gravity_m_s2)
     lines = [
         '<?xml version="1.0"?>',
         f"<!-- Made by armature from robot {robot.name}: {_comment(robot.description)} -->",
         f"<!-- Gravity in the base frame (m/s2): {gravity} -->",
+        *_missing_lines(robot, terms),
     ]
     if robot.coupling is not None:
         rows = "; ".join(" ".join(f"{part:g}" for part in row) for row in robot.coupling)
         lines.append(f"<!-- Motor angles after their gears, by joint angles: {rows} -->")
     lines += [f'<robot name="{robot.name}">', f'  <link name="{BASE}"/>']
     parent = BASE
-    for joint, pose in zip(robot.joints, joint_poses(robot), strict=True):
-        lines += _joint_lines(joint, pose, parent, (friction or {}).get(joint.name))
+    for joint, pose, known in zip(robot.joints, joint_poses(robot), terms, strict=True):
+        stated = (friction or {}).get(joint.name)
+        if stated is None and (joint.has_drive or joint.dynamics is not None):
+            stated = known["viscous"].value, known["coulomb"].value
+        lines += _joint_lines(joint, pose, parent, stated)
         parent = f"{joint.name}_link"
     return "\n".join([*lines, "</robot>"]) + "\n"
+
+
+class _Value(NamedTuple):
+    value: float
+    unit: str
+
+
+def _terms_of(robot: Robot) -> list[dict[str, _Value]]:
+    """Friction, drive inertia and the rest of each joint, at the joint, by kind."""
+    parameters = choose_parameters(robot, [term.name for term in TERMS])
+    theta = cad_vector(robot, parameters)
+    terms: list[dict[str, _Value]] = [{} for _ in robot.joints]
+    for place, item in enumerate(parameters.items):
+        value = 0.0 if theta is None else float(theta[place])
+        terms[item.joint][item.kind] = _Value(value, item.unit.translate(_ASCII))
+    return terms
+
+
+def _missing_lines(robot: Robot, terms: list[dict[str, _Value]]) -> Iterator[str]:
+    """What moves the arm and has no place in a URDF; nothing if that is nothing."""
+    lines = []
+    for joint, known in zip(robot.joints, terms, strict=True):
+        parts = [
+            f"{words} {known[kind].value:.6g} {known[kind].unit}"
+            for kind, words in _MISSING.items()
+            if kind in known and known[kind].value
+        ]
+        if parts:
+            lines.append(_comment(f"       {joint.name}: {', '.join(parts)}"))
+    if lines:
+        yield "<!-- Not in this file, as a URDF has no place for it; torques that are computed from"
+        yield f"     it alone lack these terms. The robot file, {robot.name}.toml, has all of them:"
+        yield from lines
+        yield "     Drive inertia is at the joint: what MuJoCo calls armature. -->"
 
 
 def _joint_lines(
@@ -65,16 +122,6 @@ def _joint_lines(
     )
     if stated is not None:
         yield f'    <dynamics damping="{stated[0]!r}" friction="{stated[1]!r}"/>'
-    elif joint.dynamics is not None:
-        viscous = joint.dynamics.viscous_nm_s_per_rad or 0.0
-        coulomb = joint.dynamics.coulomb_nm or 0.0
-        yield f'    <dynamics damping="{viscous!r}" friction="{coulomb!r}"/>'
-    elif joint.has_drive:
-        friction, reduction = joint.drive.friction, joint.gear_reduction
-        viscous = friction.viscous_joint_nm_s_per_rad
-        viscous += friction.viscous_motor_nm_s_per_rad * reduction**2
-        coulomb = friction.coulomb_joint_nm + friction.coulomb_motor_nm * reduction
-        yield f'    <dynamics damping="{viscous!r}" friction="{coulomb!r}"/>'
     yield "  </joint>"
     if joint.link is not None:
         yield from _link_lines(joint.name, joint.link)

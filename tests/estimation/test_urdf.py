@@ -23,6 +23,7 @@ from daq.robot import (
     Transmission,
     load_robot,
     parse_robot,
+    robot_text,
 )
 from daq.robot.geometry import placement_pose
 from daq.robot.rigid_body import make_model
@@ -125,6 +126,37 @@ def test_the_arm_carries_its_friction_and_gears() -> None:
     assert "<mechanicalReduction>27.0</mechanicalReduction>" in text
     assert "Rotor inertia of joint1, at the motor: 3e-05 kg m2" in text
     assert_same(model_of(robot_from_urdf(text, source="laas4.urdf")), make_model(robot))
+
+
+def test_what_a_urdf_has_no_place_for_is_said_at_its_top() -> None:
+    text = urdf_text(load_robot("laas4"))
+    head = text[: text.index("<robot")]
+    assert "laas4.toml, has all of them" in head
+    assert "joint1: drive inertia 0.02883 kg m2\n" in head
+
+    made = robot_from_urdf(urdf(*ARM), source="a.urdf").text
+    bare = parse_robot(made, "a.toml")
+    assert "Not in this file" not in urdf_text(bare)
+    terms = "drive_inertia_kg_m2 = 0.7, offset_nm = -0.25, stribeck_nm = 1.5, coulomb_nm = 2.0"
+    name = f'name = "{bare.joints[1].name}"\n'
+    told = parse_robot(made.replace(name, f"{name}dynamics = {{ {terms} }}\n"), "b.toml")
+    text = urdf_text(told)
+    head = text[: text.index("<robot")]
+    assert (
+        "q2: drive inertia 0.7 kg m2, offset -0.25 N m, friction beyond Coulomb's at standstill "
+        "1.5 N m\n"
+    ) in head
+    assert "q1:" not in head
+    assert pin.buildModelFromXML(text).friction.tolist() == [0.0, 2.0]
+
+
+def test_friction_at_the_joint_is_what_the_gear_lets_through() -> None:
+    text = robot_text("laas4").replace(
+        "gear_reduction = 31.0", "gear_reduction = 31.0\ngear_efficiency = 0.5", 1
+    )
+    robot = parse_robot(text, "lossy.toml")
+    model = pin.buildModelFromXML(urdf_text(robot))
+    assert model.damping[0] == pytest.approx(0.5 * 6.45e-6 * 31.0**2)
 
 
 def test_a_robot_without_links_has_no_urdf() -> None:

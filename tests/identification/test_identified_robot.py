@@ -58,6 +58,16 @@ def test_what_is_written_is_what_is_read(seed: int, efficiency: float | None) ->
     np.testing.assert_allclose(found, theta, rtol=1e-10, atol=1e-15)
 
 
+def test_comments_beside_numbers_that_were_replaced_go() -> None:
+    text = ARM_TEXT.replace("coulomb_joint_nm = 0.247 }", "coulomb_joint_nm = 0.247 } # bench", 1)
+    text = text.replace("rotor_inertia_kg_m2 = 3e-5", "rotor_inertia_kg_m2 = 3e-5 # sheet", 1)
+    robot = parse_robot(text, "old")
+    parameters = choose_parameters(robot, TERMS)
+    new = identified_text(text, robot, parameters, drawn_theta(1).tolist(), source="new")
+    assert not re.search("# (bench|sheet)", new)
+    assert len(re.findall("# identified\n", new)) == 2
+
+
 def test_friction_stands_where_the_file_states_it() -> None:
     """Viscous at the motor, Coulomb at the joint: shares elsewhere must not count twice."""
     text = ARM_TEXT.replace(

@@ -12,12 +12,18 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from identification_report_example import METHODS, make_example
+from identification_report_example import METHODS, make_example, make_payload
 from page_browser import Browser, Outline, assert_drawn, open_browser
 
 from estimation.identification.report.figures import draw_figures, write_figures
 from estimation.identification.report.page import make_page, write_page
-from estimation.identification.report.table import COLUMNS, comparison_rows, range_text
+from estimation.identification.report.table import (
+    COLUMNS,
+    combination_note,
+    comparison_rows,
+    range_text,
+    seconds_text,
+)
 from estimation.identification.result import FailedMethod, Identification, Verdict
 
 MADE_AT = "2025-06-12T09:15:02Z"
@@ -91,7 +97,43 @@ def test_cells_are_the_same_for_the_terminal() -> None:
 def test_errors_are_told_per_joint(outline: Outline) -> None:
     rows = {tuple(row[:2]): row[2:] for row in outline.rows if len(row) == 6}
     assert rows["cls2", "validation"] == ["2.74", "3.32", "3.91", "4.50"]
+    assert rows["validation", "all rows, raw torque (%)"] == ["4.28", "4.99", "5.69", "6.40"]
+    assert rows["its links", "least eigenvalue"] == [
+        *("3.40×10⁻⁶", "6.80×10⁻⁶", "1.02×10⁻⁵", "1.36×10⁻⁵")
+    ]
     assert rows["identification", "rms (N·m)"] == ["0.0476", "0.0578", "0.0680", "0.0782"]
+
+
+def test_a_payload_is_told_with_intervals_units_and_frame(outline: Outline) -> None:
+    assert "Payload" not in outline.text
+    shown = make_words(make_example(4, payload=make_payload("no motion tells Ixx"))[0])
+    rows = {row[0]: row[1:] for row in shown.rows if len(row) == 3}
+    assert rows["Mass"] == ["0.312 [0.301, 0.323]", "kg"]
+    assert rows["Centre of mass, z"] == ["−0.0098 [−0.0118, −0.0078]", "m"]
+    assert rows["Inertia, xx"] == ["2.10 [1.80, 2.40] ×10⁻⁴", "kg·m²"]
+    assert rows["Inertia, yz"] == ["0.0 [−3.0, 3.0] ×10⁻⁵", "kg·m²"]
+    for needle in (
+        "loaded-20250612.h5",
+        "in the frame of the last joint, joint4",
+        "about the payload's own centre of mass",
+        "Misfit: 1.1 standard deviations",
+        "no motion tells Ixx",
+    ):
+        assert needle in shown.text, needle
+
+
+def test_times_are_no_powers_of_ten() -> None:
+    times = [seconds_text(value) for value in (0.0, 1.82e-5, 0.0123, 3.2, 754.321)]
+    assert times == ["< 0.001", "< 0.001", "0.012", "3.20", "754.32"]
+
+
+def test_what_consistent_means_for_combinations_is_told_beside_others() -> None:
+    words = "uls, wls tell combinations of parameters only"
+    assert words in make_words(make_example(2)[0]).text
+    for methods in (("uls", "wls"), ("cls1", "cls2")):
+        assert combination_note(make_example(2, methods=methods)[0]) == ""
+    note = combination_note(make_example(2, methods=("uls", "cls2"))[0])
+    assert note.startswith("uls tells combinations")
 
 
 def test_base_parameters_have_intervals_marks_and_truth(outline: Outline) -> None:
@@ -166,6 +208,7 @@ def with_names(result: Identification, name: str) -> Identification:
         chosen=f"{name}0",
         failed=(FailedMethod(name=name, reason=name),),
         verdict=Verdict(is_usable=True, text=name, scope=name),
+        payload=replace(make_payload(name), files=(name,)),
         preparation=(name,),
         lost=(name,),
         terms=(name,),

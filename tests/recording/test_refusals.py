@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -183,6 +184,7 @@ def test_a_robot_that_is_none(
     def replace(file: h5py.File) -> None:
         del file["robot"]
         file["robot"] = "schema = 1"
+        file.attrs["robot_sha256"] = hashlib.sha256(b"schema = 1").hexdigest()
 
     with (
         open_recording(changed(replace)) as recording,

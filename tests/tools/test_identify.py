@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import json
 import math
+import os
 import re
+import resource
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +22,7 @@ from identification_examples import fourier_motion
 from identify_recordings import ARM_TEXT, MARK, made_recording, text_without_links, two_joints_text
 from recording_maker import make_recording
 
+import tools.identify
 from daq.recording import open_recording
 from daq.robot import Inertia, load_robot, parse_robot, robot_text
 from daq.robot.edit import with_links
@@ -34,7 +37,7 @@ METHOD_KEYS = {
     *("name", "identification_percent", "validation_percent"),
     *("identification_percent_per_joint", "validation_percent_per_joint"),
     *("consistent", "min_pseudo_inertia_eigenvalue", "inertia_matrix_positive", "seconds"),
-    "base_parameters_in_interval",
+    *("base_parameters_in_interval", "pseudo_inertia_eigenvalues"),
 }
 QUICK = ("--method", "cad", "uls", "cls2")
 
@@ -70,6 +73,19 @@ def arm(tmp_path_factory: pytest.TempPathFactory) -> Arm:
 
 
 @pytest.fixture(scope="module")
+def driven(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recording of the mock playing a trajectory: with references and gains."""
+    directory = tmp_path_factory.mktemp("driven")
+    trajectory, recording = directory / "e.h5", directory / "driven.h5"
+    excite = ("excite", "--robot", "laas4", "--duration", "7", "--f0", "0.15")
+    assert armature(*excite, "--evaluations", "300", "--out", trajectory).exit_code == 0
+    mock = ("--link", "mock", "--fast", "--seed", "3", "--play", trajectory)
+    outcome = armature("run", "--robot", "laas4", *mock, "--record", recording)
+    assert outcome.exit_code == 0, outcome.err
+    return recording
+
+
+@pytest.fixture(scope="module")
 def full(arm: Arm, tmp_path_factory: pytest.TempPathFactory) -> Full:
     out = tmp_path_factory.mktemp("out") / "deep" / "result"
     outcome = armature("identify", arm.known, "--validate", arm.unknown, "--out", out, "--json")
@@ -98,6 +114,9 @@ def test_json(full: Full) -> None:
         assert method["identification_percent"] >= facts["floor_percent"] * (1.0 - 1e-9)
         assert len(method["identification_percent_per_joint"]) == 4
         assert len(method["validation_percent_per_joint"]) == 4
+        assert len(method["validation"]["raw_per_joint"]) == 4
+        least = method["pseudo_inertia_eigenvalues"]
+        assert (len(least), min(least)) == (4, method["min_pseudo_inertia_eigenvalue"])
         assert 0.0 <= method["base_parameters_in_interval"] <= 1.0
         assert method["seconds"] >= 0.0
     by_name = {method["name"]: method for method in facts["methods"]}
@@ -145,13 +164,10 @@ def test_recordings_of_two_mocks_have_no_common_truth(arm: Arm) -> None:
     assert not identified(arm.known, "--validate", other, *QUICK)["is_mock"]
 
 
-def test_all_methods(arm: Arm) -> None:
-    facts = identified(arm.known, "--method", "all", "--starts", "2")
-    found = {method["name"] for method in facts["methods"]}
-    failed = {method["name"]: method["reason"] for method in facts["failed"]}
-    assert found | failed.keys() == set(METHODS)
-    # Nothing was commanded in this recording: there is no reference to take instruments from.
-    assert failed.keys() <= {"iv"}
+def test_all_methods(driven: Path) -> None:
+    facts = identified(driven, "--method", "all", "--starts", "2")
+    assert [method["name"] for method in facts["methods"]] == list(METHODS)
+    assert facts["failed"] == []
     for method in facts["methods"]:
         if method["name"] != "cad":
             assert method["identification_percent"] < 1.5 * facts["floor_percent"]
@@ -205,8 +221,11 @@ def test_for_people(arm: Arm, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (outcome.exit_code, outcome.err) == (0, "")
     for words in (
         "32 of 52 parameters can be told apart",
+        "lost, no torque depends on them: m1, mcx1, mcy1",
+        "combinations: `armature robot show` lists them",
         "Identification of laas4",
         "cls2 ←",
+        "can exist: uls tells combinations of parameters only",
         "(validation)",
         "truth",
         "note: low-pass at",
@@ -299,8 +318,50 @@ def test_base_parameters_alone_make_no_robot(arm: Arm, tmp_path: Path) -> None:
     words = ("--method", "uls", "--no-report", "--out", out)
     outcome = armature("identify", arm.known, *words)
     assert outcome.exit_code == 0
-    assert "no URDF and no robot file: uls gives no links that can exist" in outcome.err
+    assert (
+        "no URDF and no robot file: uls tells combinations of parameters only, not single links; "
+        "use --method cls2"
+    ) in outcome.err
+    assert "can exist:" not in outcome.out  # no other kind of method is beside it
     assert {path.name for path in out.iterdir()} == {"result.json", "base_parameters.csv"}
+
+
+def test_links_that_cannot_exist_make_no_robot(arm: Arm, tmp_path: Path) -> None:
+    outcome = armature(
+        "identify", arm.known, "--method", "cls1", "--no-report", "--out", tmp_path / "result"
+    )
+    assert outcome.exit_code == 0
+    sentence = "cls1 gives links that cannot exist, or friction that drives; use --method cls2"
+    assert sentence in outcome.err
+    assert not (tmp_path / "result" / "laas4.urdf").exists()
+
+
+def test_the_urdf_says_what_it_lacks(full: Full) -> None:
+    text = (full.directory / "laas4.urdf").read_text()
+    head = text[: text.index("<robot")]
+    rows = {row["symbol"]: row["value"] for row in full.facts["parameters"]}
+    for joint in range(1, 5):
+        assert f"joint{joint}: drive inertia {rows[f'Ia{joint}']:.6g} kg m2" in head
+    assert "laas4.toml, has all of them" in head
+
+
+def test_an_arm_without_drives_has_no_loop_to_repeat(driven: Path, tmp_path: Path) -> None:
+    robot, out = tmp_path / "bare.toml", tmp_path / "result"
+    robot.write_text(text_without_links())
+    outcome = armature(
+        *("identify", driven, "--robot", robot, "--method", "uls", "iv", "cls2"),
+        *("--out", out, "--json"),
+    )
+    assert (outcome.exit_code, "Traceback" in outcome.err) == (0, False), outcome.err
+    facts = outcome.json
+    (failed,) = facts["failed"]
+    assert failed["name"] == "iv"
+    assert "the robot file states no drive of joint1, joint2" in failed["reason"]
+    simulation = facts["simulation"]
+    assert simulation["closed_loop_position_rms_rad"] is None
+    assert len(simulation["open_loop_position_rms_rad"]) == 4
+    assert "closed loop: the robot file states no drive of joint1" in simulation["notes"][0]
+    assert (out / "report.html").exists()
 
 
 def test_an_empty_directory_is_good_enough(arm: Arm, tmp_path: Path) -> None:
@@ -454,6 +515,47 @@ def test_all_that_is_wrong_is_said_at_once(arm: Arm) -> None:
     outcome = armature("identify", arm.known, *words)
     assert outcome.exit_code == 2
     assert "6 problems" in outcome.err
+
+
+def test_names_that_are_not_utf8(arm: Arm, tmp_path: Path) -> None:
+    odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/r\xff.h5"))
+    shutil.copy(arm.known, odd)
+    out = Path(os.fsdecode(os.fsencode(tmp_path) + b"/out\xff"))
+    outcome = armature("identify", odd, "--method", "cls2", "--no-report", "--json", "--out", out)
+    assert outcome.exit_code == 0, outcome.err
+    assert outcome.json["recordings"][0]["file"] == "r\\xff.h5"
+    assert (out / "result.json").is_file()
+
+
+def test_of_two_that_write_to_one_place_the_second_is_refused(
+    arm: Arm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    words = ("identify", arm.known, "--no-report", "--out", out)
+    assert armature(*words, "--method", "cls2").exit_code == 0
+    kept = (out / "result.json").read_bytes()
+    # As if the first had finished after the second had looked.
+    monkeypatch.setattr(tools.identify, "_check_out", lambda _path: None)
+    outcome = armature(*words, "--method", "uls", "cls3")
+    assert outcome.exit_code == 1
+    assert f"{out / 'result.json'} could not be written: File exists" in outcome.err
+    assert (out / "result.json").read_bytes() == kept
+
+
+def test_a_full_disk_leaves_whole_files_only(arm: Arm, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+    try:
+        outcome = armature("identify", arm.known, "--method", "cls2", "--out", out, "--json")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert outcome.exit_code == 1
+    assert "could not be written: File too large" in outcome.err
+    found = {path.name for path in out.iterdir()}
+    assert "result.json" in found and "report.html" not in found
+    assert {Path(name).name for name in outcome.json["files"]} == found
+    json.loads((out / "result.json").read_text())
 
 
 def test_a_copy_under_another_name_is_noticed(arm: Arm, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from estimation.files import replace_file
 from estimation.identification.report.friction_law import has_coupled_friction
+from estimation.identification.report.joints import joint_names
 from estimation.identification.report.page_tables import (
     base_table,
     chosen_table,
@@ -20,12 +21,18 @@ from estimation.identification.report.page_tables import (
     joints_table,
     notes_list,
     parameters_table,
+    payload_table,
     recordings_table,
     residuals_table,
     simulation_table,
 )
 from estimation.identification.report.page_words import STYLE, TERMS
-from estimation.identification.report.table import condition_text, floor_text, percent_text
+from estimation.identification.report.table import (
+    combination_note,
+    condition_text,
+    floor_text,
+    percent_text,
+)
 from estimation.identification.result import Identification
 from estimation.identification.traces import Trace
 from estimation.pages.html import as_text, compact_svg, make_document, make_figure, make_list
@@ -78,6 +85,7 @@ def make_page(result: Identification, *, made_at: str, figures: Sequence[NamedSh
         ("base-section", "Base parameters", _base(result, drawn)),
         ("all-section", "All parameters", _parameters(result)),
         ("simulation-section", "Simulation", simulation_table(result)),
+        ("payload-section", "Payload", _payload(result)),
         ("data", "Recordings", _data(result)),
         ("terms", "What the terms mean", make_list(TERMS)),
         ("origin", "How this was made", _origin(result, made_at)),
@@ -145,6 +153,9 @@ def _methods(result: Identification, figures: _Figures) -> str:
     covered = result.method(result.chosen).base_parameters_in_interval
     if covered is not None:
         note += f"{100.0 * covered:.0f} % of its true base parameters are in their intervals. "
+    combined = combination_note(result)
+    if combined:
+        note += f"Consistent: {as_text(combined)} "
     parts = [
         comparison_table(result),
         f"<p>{as_text(floor_text(result))}</p>",
@@ -209,6 +220,29 @@ def _parameters(result: Identification) -> str:
     return (
         "<p>In the frames of the joints, inertia about their origins. Only what data tell alone "
         "has a σ: the rest is one arm of many that move alike.</p>\n" + parameters_table(result)
+    )
+
+
+def _payload(result: Identification) -> str:
+    payload = result.payload
+    if payload is None:
+        return ""
+    last = as_text(joint_names(result)[-1])
+    files = ", ".join(f"<code>{as_text(name)}</code>" for name in payload.files)
+    source = f" Recordings with payload: {files}." if files else ""
+    return "\n".join(
+        (
+            f"<p>What the arm carries: the change of the last link between the recordings without "
+            f"and with it.{source} The centre of mass is in the frame of the last joint, {last} "
+            "(z is its axis); inertia is about the payload's own centre of mass, its axes parallel "
+            "to that frame's.</p>",
+            payload_table(payload),
+            f"<p>Misfit: {number_text(payload.misfit, 2)} standard deviations. That is how far the "
+            "measured change of base parameters is from that of any rigid body on the last link: "
+            "about 1 or less where a payload is all that has changed, far above 1 where something "
+            "else has. Friction and drives are not compared.</p>",
+            notes_list(payload.notes),
+        )
     )
 
 

@@ -10,6 +10,7 @@ from estimation.identification.result import (
     BaseParameter,
     ErrorsPercent,
     Identification,
+    PayloadResult,
     RecordingSummary,
 )
 from estimation.identification.uncertainty import ESSENTIAL_PERCENT
@@ -58,7 +59,7 @@ def joints_table(result: Identification) -> str:
 
 
 def chosen_table(result: Identification) -> str:
-    """More of the chosen method's errors per joint.
+    """More of the chosen method's errors per joint, and whether its links can exist.
 
     Args:
         result: What was identified.
@@ -77,6 +78,11 @@ def chosen_table(result: Identification) -> str:
             yield "", (data, "rms (N·m)", *(number_text(value, 3) for value in errors.rms_nm))
             values = (percent_text(value) for value in errors.all_rows_per_joint)
             yield "", (data, "all rows (%)", *values)
+            values = (percent_text(value) for value in errors.raw_per_joint)
+            yield "", (data, "all rows, raw torque (%)", *values)
+        least = (number_text(value, 3) for value in method.pseudo_inertia_eigenvalues)
+        links = "one such arm" if method.theta is None else "its links"
+        yield "", (links, "least eigenvalue", *least)
 
     table = make_table("chosen-joints", ("On", "What", *names), rows())
     return f'<div class="joints">{table}</div>'
@@ -205,6 +211,26 @@ def simulation_table(result: Identification) -> str:
         percent = percent_text(tried.closed_loop_torque_percent)
         parts.append(f"<p>Torque in the closed loop: {percent} % off.</p>")
     return "\n".join((*parts, notes_list(tried.notes)))
+
+
+def payload_table(payload: PayloadResult) -> str:
+    """What the arm carries, with intervals.
+
+    Args:
+        payload: What was found.
+    """
+    centre = zip("xyz", payload.centre_m, strict=True)
+    inertia = zip(("xx", "xy", "yy", "xz", "yz", "zz"), payload.inertia_kg_m2, strict=True)
+    found = (
+        ("Mass", payload.mass_kg, "kg"),
+        *((f"Centre of mass, {axis}", part, "m") for axis, part in centre),
+        *((f"Inertia, {axes}", part, "kg·m²") for axes, part in inertia),
+    )
+    rows = (
+        ("", (name, interval_text(part.value, part.low, part.high), unit))
+        for name, part, unit in found
+    )
+    return make_table("payload", ("Payload", "Value [95 % interval]", "Unit"), rows)
 
 
 def recordings_table(result: Identification) -> str:

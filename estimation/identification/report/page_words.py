@@ -63,7 +63,8 @@ table { font-size: .82rem; line-height: 1.4 }
 #comparison td:nth-child(n+2), #comparison th:nth-child(n+2), #base td:nth-child(n+2),
 #base th:nth-child(n+2), #all td:nth-child(n+4), #all th:nth-child(n+4),
 #residuals td:nth-child(n+2), #residuals th:nth-child(n+2), .joints td:nth-child(n+3),
-.joints th:nth-child(n+3), #simulation td:nth-child(n+2), #simulation th:nth-child(n+2)
+.joints th:nth-child(n+3), #payload td:nth-child(2), #payload th:nth-child(2),
+#simulation td:nth-child(n+2), #simulation th:nth-child(n+2)
   { text-align: right }
 #comparison td, #base td:nth-child(n+2), #all td, #residuals td { white-space: nowrap }
 #comparison td:first-child { white-space: normal; min-width: 8rem }

@@ -49,6 +49,22 @@ def floor_text(result: Identification) -> str:
     )
 
 
+def combination_note(result: Identification) -> str:
+    """What consistent means for methods that tell base parameters only; empty without others.
+
+    Args:
+        result: What was compared.
+    """
+    names = [method.name for method in result.methods if method.theta is None]
+    if len(names) in {0, len(result.methods)}:
+        return ""
+    verb = "tells" if len(names) == 1 else "tell"
+    return (
+        f"{', '.join(names)} {verb} combinations of parameters only, not single links: there, yes "
+        "means that some arm has these."
+    )
+
+
 def percent_text(value: float | None) -> str:
     """Percents with three digits that count, `41.0` or `5.98`.
 
@@ -80,6 +96,17 @@ def range_text(low: float, high: float) -> str:
     return one if one == two else f"{one} to {two}"
 
 
+def seconds_text(value: float) -> str:
+    """A time, without powers of ten: `0.012`, `3.20`, `< 0.001`.
+
+    Args:
+        value: In seconds.
+    """
+    if value < 0.0005:
+        return "< 0.001"
+    return f"{value:.3f}" if value < 1.0 else f"{value:.2f}"
+
+
 def yes_or_no(value: bool) -> str:
     """A truth.
 
@@ -102,5 +129,5 @@ def _row(method: MethodResult, *, is_chosen: bool) -> tuple[str, ...]:
         number_text(method.min_pseudo_inertia_eigenvalue, 3),
         yes_or_no(method.inertia_matrix_positive),
         range_text(*method.inertia_matrix_condition),
-        number_text(method.seconds, 3),
+        seconds_text(method.seconds),
     )

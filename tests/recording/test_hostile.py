@@ -1,0 +1,285 @@
+"""Files that state nonsense, or declare what cannot be in them: refused in words, and at once."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from recording_maker import make_recording
+
+from daq.recording import RecordingError, RecordingFormatError, open_recording
+from daq.recording.bounds import CHUNK_BYTES_MAX, ROWS_MAX
+from daq.recording.layout import ATTRIBUTES, COLUMNS, TABLES, Attribute
+
+ROWS = 300
+TEXT = h5py.string_dtype()
+ZEROS = zlib.compress(bytes(1 << 20))
+
+
+@pytest.fixture
+def file_path(tmp_path: Path) -> Path:
+    """A sound recording, to be changed."""
+    return make_recording(tmp_path / "r.h5", {"seq": np.arange(ROWS)})
+
+
+def refusal(path: Path, change: Callable[[h5py.File], object]) -> str:
+    with h5py.File(path, "r+") as file:
+        change(file)
+    with pytest.raises(RecordingError) as caught:
+        open_recording(path)
+    return str(caught.value)
+
+
+def put(file: h5py.File, name: str, **how: Any) -> h5py.Dataset:
+    """Another dataset in place of one."""
+    del file[name]
+    return file.create_dataset(name, **how)
+
+
+# --- types ----------------------------------------------------------------------------------------
+
+WRONG: dict[str, list[Any]] = {
+    "integer": [np.nan, 1e300, "x", [1, 2], [1], True, np.uint64(1 << 63), h5py.Empty("i8")],
+    "text": [5, np.nan, ["a"], np.bytes_(b"a"), h5py.Empty(TEXT)],
+    "texts": [[1, 2, 3, 4], 5, "joint1", np.array([b"a", b"b"]), np.zeros((0,)), [["a"], ["b"]]],
+}
+
+
+@pytest.mark.parametrize(
+    "attribute",
+    [attribute for attribute in ATTRIBUTES if attribute.name not in ("format", "complete")],
+    ids=lambda attribute: attribute.name,
+)
+def test_an_attribute_of_another_type(file_path: Path, attribute: Attribute) -> None:
+    with h5py.File(file_path) as file:
+        right = file.attrs[attribute.name]
+    for value in WRONG[attribute.kind]:
+        message = refusal(file_path, lambda file, v=value: file.attrs.create(attribute.name, v))
+        assert f"its attribute {attribute.name} is " in message
+        assert "expected" in message and "the file is damaged" in message
+    with h5py.File(file_path, "r+") as file:
+        file.attrs[attribute.name] = right
+    open_recording(file_path).close()
+
+
+def test_an_attribute_that_is_no_utf8(file_path: Path) -> None:
+    message = refusal(file_path, lambda file: file.attrs.create("host", b"ab\xff", dtype=TEXT))
+    assert r"its attribute host is 'ab\udcff', expected a text" in message
+
+
+@pytest.mark.parametrize("name", ["board_profiles", "board_devices"])
+def test_boards_without_a_profile(file_path: Path, name: str) -> None:
+    message = refusal(file_path, lambda file: file.attrs.create(name, ["arm"], dtype=TEXT))
+    assert f"its attribute {name} is ['arm'], expected one for each of the 2 boards" in message
+
+
+def test_joints_that_the_robot_does_not_have(file_path: Path) -> None:
+    with h5py.File(file_path, "r+") as file:
+        file.attrs.create("joint_names", ["a", "b", "c", "d"], dtype=TEXT)
+    with (
+        open_recording(file_path) as recording,
+        pytest.raises(RecordingFormatError, match=r"joint_names is a, b, c, d, its robot has .*"),
+    ):
+        _ = recording.robot
+
+
+@pytest.mark.parametrize(
+    "value", [5, np.arange(5.0), ["a", "b"], np.bytes_(b"\xff\xfe"), np.zeros(0), h5py.Empty("f")]
+)
+def test_a_robot_that_is_no_text(file_path: Path, value: Any) -> None:
+    message = refusal(file_path, lambda file: put(file, "robot", data=value))
+    assert "robot has shape" in message and "the file is damaged" in message
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (b"\xff\xfe", "robot is no UTF-8 text"),
+        (b"# " + b"x" * 1_000_000, "robot has 1000002 bytes, limit 1000000"),
+    ],
+)
+def test_a_robot_text_that_cannot_be(file_path: Path, text: bytes, expected: str) -> None:
+    def change(file: h5py.File) -> None:
+        put(file, "robot", data=text, dtype=TEXT)
+        file.attrs["robot_sha256"] = hashlib.sha256(text).hexdigest()
+
+    assert expected in refusal(file_path, change)
+
+
+def test_a_robot_that_was_changed(file_path: Path) -> None:
+    def change(file: h5py.File) -> None:
+        text = file["robot"][()].decode()
+        put(file, "robot", data=text.replace("gear_reduction = ", "gear_reduction = 1"))
+
+    message = refusal(file_path, change)
+    assert re.search(r"robot has the SHA-256 \w{12}…, expected \w{12}… as .*robot_sha256", message)
+
+
+def test_a_column_of_another_size(file_path: Path) -> None:
+    smaller = {8: "i1", 4: "i2", 2: "i1", 1: "i2"}
+    for name, column in COLUMNS.items():
+        dtype = np.dtype(column.dtype)
+        other = "<f2" if dtype.kind == "f" else dtype.kind + smaller[dtype.itemsize][1]
+        if column.is_optional:
+            continue
+        with h5py.File(file_path, "r+") as file:
+            values = file[f"samples/{name}"][:]
+            file.move(f"samples/{name}", "kept")
+            file["samples"].create_dataset(name, data=values.astype(other))
+        with pytest.raises(RecordingError, match=f"samples/{name} has .* type .*, expected .*"):
+            open_recording(file_path)
+        with h5py.File(file_path, "r+") as file:
+            del file[f"samples/{name}"]
+            file.move("kept", f"samples/{name}")
+    open_recording(file_path).close()
+
+
+def test_texts_of_events_that_are_none(file_path: Path) -> None:
+    # Arrays of variable length are Python objects to h5py, as texts are.
+    numbers = h5py.vlen_dtype(np.uint8)
+    message = refusal(file_path, lambda file: put(file, "events/kind", shape=(0,), dtype=numbers))
+    assert "events/kind has shape (0,) and type object, expected (0,) and str" in message
+
+
+# --- what is declared -----------------------------------------------------------------------------
+
+
+def declare(file: h5py.File, group: str, rows: int, chunk: int = 1 << 16) -> None:
+    """Rows that were never written."""
+    for name, dataset in list(file[group].items()):
+        columns, dtype = dataset.shape[1:], dataset.dtype
+        how: dict[str, Any] = {} if dtype.kind == "O" else {"compression": "gzip"}
+        del file[group][name]
+        file[group].create_dataset(
+            name, (rows, *columns), dtype, chunks=(chunk, *(1 for _ in columns)), **how
+        )
+
+
+@pytest.mark.parametrize("rows", [10**7, 10**9])
+def test_samples_that_were_never_written(file_path: Path, rows: int) -> None:
+    message = refusal(file_path, lambda file: declare(file, "samples", rows))
+    assert f"declares {rows} rows in " in message
+    assert "chunks, of which 0 are there: the file is damaged" in message
+
+
+def test_endless_samples(file_path: Path) -> None:
+    message = refusal(file_path, lambda file: declare(file, "samples", 1 << 40))
+    assert f"samples has {1 << 40} rows, limit {ROWS_MAX}" in message
+
+
+@pytest.mark.parametrize("group", TABLES)
+def test_endless_tables(file_path: Path, group: str) -> None:
+    message = refusal(file_path, lambda file: declare(file, group, 10**8))
+    assert f"{group} has 100000000 rows, limit {1_000_000 + 2 * ROWS}" in message
+
+
+def test_values_that_were_never_written_without_chunks(file_path: Path) -> None:
+    def change(file: h5py.File) -> None:
+        put(file, "samples/t_ns", shape=(ROWS,), dtype="<i8")
+
+    assert "t_ns declares 2400 bytes and has 0: the file is damaged" in refusal(file_path, change)
+
+
+def bomb(file: h5py.File, chunk: int, data: bytes, name: str = "samples/seq") -> None:
+    """A column whose only chunk is of `chunk` rows and stored as `data`."""
+    if name in file:
+        del file[name]
+    column = file.create_dataset(
+        name, (ROWS,), "<u8", maxshape=(None,), chunks=(chunk,), compression="gzip"
+    )
+    column.id.write_direct_chunk((0,), data)
+
+
+def test_chunks_that_fill_the_memory(file_path: Path) -> None:
+    message = refusal(file_path, lambda file: bomb(file, 3 << 27, ZEROS))
+    assert f"samples/seq has chunks of {3 << 30} bytes, limit {CHUNK_BYTES_MAX}" in message
+
+
+def test_a_chunk_that_inflates_to_more_than_it_should(file_path: Path) -> None:
+    message = refusal(file_path, lambda file: bomb(file, 16384, bytes(1 << 21)))
+    assert "seq has a chunk of 2097152 bytes, of which its values need 131072" in message
+
+
+def test_chunks_that_hold_less_than_they_should(file_path: Path) -> None:
+    message = refusal(file_path, lambda file: bomb(file, 1 << 20, ZEROS))
+    assert re.search(r"seq declares 8388608 bytes, compressed into \d+: the file is", message)
+
+
+def test_what_is_compressed_twice(file_path: Path) -> None:
+    def change(file: h5py.File) -> None:
+        del file["samples/seq"]
+        how = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        how.set_chunk((ROWS,))
+        how.set_deflate(9)
+        how.set_deflate(9)
+        space = h5py.h5s.create_simple((ROWS,))
+        seq = h5py.h5d.create(file["samples"].id, b"seq", h5py.h5t.STD_U64LE, space, dcpl=how)
+        h5py.Dataset(seq)[:] = np.arange(ROWS)
+
+    assert "seq is compressed more than once" in refusal(file_path, change)
+
+
+def test_an_extra_column_is_looked_at_too(file_path: Path) -> None:
+    message = refusal(file_path, lambda file: bomb(file, 3 << 27, ZEROS, "samples/new"))
+    assert "samples/new has chunks of" in message
+
+
+def test_one_text_in_many_events(file_path: Path) -> None:
+    text, rows = b"x" * 100_000, 600
+    with h5py.File(file_path, "r+") as file:
+        for dataset in TABLES["events"]:
+            name = f"events/{dataset.name}"
+            file[name].resize(rows, axis=0)
+            file[name][:] = b"a" if dataset.dtype == "str" else 0
+        # Every row refers to the same bytes.
+        file["events/text"][0] = text
+        column = file["events/text"]
+        _, chunk = column.id.read_direct_chunk((0,))
+        column.id.write_direct_chunk((0,), chunk[:16] * 1024)
+    with (
+        open_recording(file_path) as recording,
+        pytest.raises(RecordingFormatError, match="its events have more text than the file"),
+    ):
+        _ = recording.events
+
+
+def test_many_events_and_gaps_are_read(tmp_path: Path) -> None:
+    rows = np.arange(3000)
+    path = make_recording(tmp_path / "r.h5", {"seq": rows}, dropped=rows[1::2])
+    with h5py.File(path, "r+") as file:
+        for dataset in TABLES["events"]:
+            file[f"events/{dataset.name}"].resize(70_000, axis=0)
+            values = np.full(70_000, b"a" * 9, object) if dataset.dtype == "str" else 7
+            file[f"events/{dataset.name}"][:] = values
+    with open_recording(path) as recording:
+        assert len(recording.gaps) == 1499
+        assert len(recording.events) == 70_000
+        assert recording.events[-1].text == "a" * 9
+
+
+def test_a_file_that_was_stored_anew_is_read(tmp_path: Path) -> None:
+    """As h5repack would: without compression, or with other chunks."""
+    noise = np.random.default_rng(0).normal(size=(40_000, 4))
+    path = make_recording(tmp_path / "r.h5", {"joint_torque_nm": noise})
+    for how in ({}, {"chunks": True}, {"chunks": (50_000, 4), "compression": "lzf"}):
+        with h5py.File(path, "r+") as file:
+            name = "samples/joint_torque_nm"
+            values = file[name][:]
+            put(file, name, data=values, maxshape=(None, 4) if how else None, **how)
+        with open_recording(path) as recording:
+            np.testing.assert_array_equal(recording["joint_torque_nm"][:], values)
+
+
+def test_times_at_the_ends_of_the_clock(file_path: Path) -> None:
+    with h5py.File(file_path, "r+") as file:
+        file["samples/t_ns"][0] = -(1 << 63)
+        file["samples/t_ns"][-1] = (1 << 63) - 1
+    with open_recording(file_path) as recording:
+        assert recording.duration_s == pytest.approx(2**64 * 1e-9)
