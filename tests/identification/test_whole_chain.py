@@ -97,6 +97,8 @@ def test_the_arm_is_identified_and_its_intervals_are_honest(
         assert cls2["identification_percent"] <= 1.02 * facts["floor_percent"], seed
         assert cls2["validation_percent"] <= cad["validation_percent"] / 3.0, seed
         assert cls2["validation_percent"] <= 1.5, seed
+        # Joints of the mock stick at reversals, which no friction law of the speed predicts.
+        assert cls2["validation"]["all_rows"] <= 2.0, seed
         assert cls2["consistent"], seed
         assert cls2["inertia_matrix_positive"], seed
         for mass_kg, (low, high) in zip(cls2["theta"][:40:10], mass_bounds_kg(), strict=True):
