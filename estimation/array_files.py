@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import math
 import zipfile
 import zlib
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,24 @@ from numpy.typing import NDArray
 from daq.recording.checks import stored_elsewhere
 from estimation.csv_file import BYTES_MAX, COLUMNS_MAX, ROWS_MAX, read_csv
 from estimation.errors import DatasetError
+from estimation.files import plain
+from estimation.hdf5_bounds import bytes_to_read, storage_problem
 from estimation.mat_file import read_mat5
 
 FloatArray = NDArray[np.float64]
 
 _FIELDS_MAX = 10_000
+_KINDS = {
+    "b": "true or false",
+    "c": "complex numbers",
+    "m": "durations",
+    "M": "dates",
+    "O": "text or objects",
+    "S": "text",
+    "U": "text",
+    "V": "records",
+}
+"""What arrays that are left out have, by their kind in NumPy."""
 _DEPTH_MAX = 4
 _DAMAGED = (
     OSError,
@@ -59,6 +73,7 @@ class ArrayFile:
         fields: Arrays of shape (rows, columns) by name; a CSV file's columns one by one.
         is_table: Whether fields are the columns of one table, in order.
         has_names: Whether the names are the file's own; else columns are called 1, 2, …
+        left_out: What else there is, by name, and why it is not among the fields.
     """
 
     path: Path
@@ -66,6 +81,44 @@ class ArrayFile:
     fields: Mapping[str, FloatArray]
     is_table: bool
     has_names: bool
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return plain(self.path.name)
+
+
+class _Found:
+    """What was found in a file, under names that can be shown and typed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.fields: dict[str, FloatArray] = {}
+        self.left_out: dict[str, str] = {}
+
+    def add(self, name: str, values: Any) -> None:
+        """An array if it is one of numbers, in one or two dimensions, with samples as rows."""
+        array = np.asarray(values)
+        if reason := _unusable(array.dtype, array.shape):
+            self.leave_out(name, reason)
+            return
+        name = plain(name)
+        if name in self.fields:
+            raise DatasetError(f"{self.path}: two arrays are called {name}: rename one of them")
+        _check_bytes(self.path, name, 8 * array.size)
+        rows, columns = sorted(array.reshape(len(array), -1).shape, reverse=True)
+        if rows > ROWS_MAX or columns > COLUMNS_MAX:
+            raise DatasetError(
+                f"{self.path}: {name} has shape {array.shape}, limits {ROWS_MAX} × {COLUMNS_MAX}"
+            )
+        with np.errstate(over="ignore"):  # of long doubles; infinite is no number of ours
+            numbers = array.astype(np.float64, copy=False)
+        self.fields[name] = _upright(numbers)
+
+    def leave_out(self, name: str, reason: str) -> None:
+        """Something that is not used."""
+        self.left_out[plain(name)] = reason
 
 
 def read_array_file(path: Path, *, delimiter: str | None = None) -> ArrayFile:
@@ -79,7 +132,7 @@ def read_array_file(path: Path, *, delimiter: str | None = None) -> ArrayFile:
     Raises:
         DatasetError: It is missing, too large, of another kind, damaged, or has no numbers.
     """
-    readers: dict[str, Callable[[Path], dict[str, FloatArray]]] = {
+    readers: dict[str, Callable[[_Found], None]] = {
         ".npz": _read_npz,
         ".mat": _read_mat,
         ".h5": _read_hdf5,
@@ -93,6 +146,7 @@ def read_array_file(path: Path, *, delimiter: str | None = None) -> ArrayFile:
     if suffix not in readers and suffix not in tables:
         known = ", ".join((*tables, *readers))
         raise DatasetError(f"{path}: suffix {suffix!r}, expected one of {known}")
+    found = _Found(path)
     try:
         if not path.is_file():
             reason = "is no file" if path.exists() else "there is no such file"
@@ -106,23 +160,34 @@ def read_array_file(path: Path, *, delimiter: str | None = None) -> ArrayFile:
         if suffix in tables:
             values, names = _read_npy(path) if suffix == ".npy" else read_csv(path, delimiter)
             has_names = bool(names)
-            fields = _table(path, values, names)
+            found.fields = _table(path, values, names)
         else:
-            fields = readers[suffix](path)
+            readers[suffix](found)
     except DatasetError:
         raise
     except _DAMAGED as error:
         raise DatasetError(f"{path}: damaged, or no {suffix} file: {error}") from error
-    if not fields:
-        raise DatasetError(f"{path}: has no arrays of numbers")
-    return ArrayFile(path, sha256, fields, suffix in tables, has_names)
+    if not found.fields:
+        others = "".join(f"; {each}" for each in list_left_out(found.left_out))
+        raise DatasetError(f"{path}: has no arrays of numbers{others}")
+    return ArrayFile(path, sha256, found.fields, suffix in tables, has_names, found.left_out)
+
+
+def list_left_out(left_out: Mapping[str, str], shown: int = 10) -> list[str]:
+    """What a file has besides numbers, in words; nothing if it has no such thing."""
+    if not left_out:
+        return []
+    names = [f"{name} ({reason})" for name, reason in left_out.items()]
+    more = f", … ({len(names) - shown} more)" if len(names) > shown else ""
+    return [f"left out: {', '.join(names[:shown])}{more}"]
 
 
 def _table(path: Path, values: FloatArray, names: tuple[str, ...]) -> dict[str, FloatArray]:
     names = names or tuple(str(number + 1) for number in range(values.shape[1]))
     fields: dict[str, FloatArray] = {}
     for number, name in enumerate(names):
-        key = name or str(number + 1)
+        # Programs that put files together leave the byte order marks of each.
+        key = plain(name.strip("\ufeff ")) or str(number + 1)
         if key in fields:
             raise DatasetError(f"{path}: two columns are called {key!r}: rename one of them")
         fields[key] = values[:, number : number + 1]
@@ -133,40 +198,72 @@ def _table(path: Path, values: FloatArray, names: tuple[str, ...]) -> dict[str, 
 
 def _read_npy(path: Path) -> tuple[FloatArray, tuple[str, ...]]:
     # Mapped, so that no more is believed than the file has.
-    fields = _fields(path, [(path.name, np.load(path, mmap_mode="r", allow_pickle=False))])
-    if not fields:
-        raise DatasetError(f"{path}: is no array of numbers in one or two dimensions")
-    return fields[path.name], ()
+    found = _Found(path)
+    found.add("it", np.load(path, mmap_mode="r", allow_pickle=False))
+    for reason in found.left_out.values():
+        raise DatasetError(
+            f"{path}: is no array of numbers in one or two dimensions, but has {reason}"
+        )
+    return found.fields["it"], ()
 
 
-def _read_npz(path: Path) -> dict[str, FloatArray]:
-    with zipfile.ZipFile(path) as archive:
+def _read_npz(found: _Found) -> None:
+    with zipfile.ZipFile(found.path) as archive:
+        entries = archive.infolist()
         # What a small file may unpack to is stated in it; NumPy would take any of it.
-        _check_bytes(path, "it", sum(entry.file_size for entry in archive.infolist()))
-        if len(archive.infolist()) > _FIELDS_MAX:
-            raise DatasetError(f"{path}: more than {_FIELDS_MAX} arrays")
-    with np.load(path, allow_pickle=False) as arrays:
-        found = {}
-        for name in arrays.files:
-            try:
-                found[name] = arrays[name]
-            except ValueError:  # text or objects, which are not looked at
+        _check_bytes(found.path, "it", sum(entry.file_size for entry in entries))
+        if len(entries) > _FIELDS_MAX:
+            raise DatasetError(f"{found.path}: more than {_FIELDS_MAX} arrays")
+        names = [entry.filename.removesuffix(".npy") for entry in entries]
+        if twice := [name for name, count in Counter(names).items() if count > 1]:
+            raise DatasetError(f"{found.path}: two arrays are called {twice[0]}: save it anew")
+        for name, entry in zip(names, entries, strict=True):
+            if not entry.filename.endswith(".npy"):
+                found.leave_out(name, "no array")
                 continue
-    return _fields(path, found.items())
+            try:
+                _read_member(found, archive, name, entry)
+            except DatasetError:
+                raise
+            except _DAMAGED as error:
+                raise DatasetError(f"{found.path}: {name} is damaged: {error}") from error
 
 
-def _read_mat(path: Path) -> dict[str, FloatArray]:
-    if h5py.is_hdf5(path):
+def _read_member(
+    found: _Found, archive: zipfile.ZipFile, name: str, entry: zipfile.ZipInfo
+) -> None:
+    with archive.open(entry) as member:
+        version = np.lib.format.read_magic(member)
+        read_header = (
+            np.lib.format.read_array_header_1_0
+            if version == (1, 0)
+            else np.lib.format.read_array_header_2_0
+        )
+        shape, _, dtype = read_header(member)
+    if reason := _unusable(dtype, shape):
+        found.leave_out(name, reason)
+        return
+    size = dtype.itemsize * math.prod(shape)
+    if size > entry.file_size:
+        raise ValueError(f"it says that it has shape {shape}, but has {entry.file_size} bytes")
+    with archive.open(entry) as member:
+        found.add(name, np.lib.format.read_array(member, allow_pickle=False))
+
+
+def _read_mat(found: _Found) -> None:
+    if h5py.is_hdf5(found.path):
         # MATLAB's first index is HDF5's last.
-        return {name: _upright(values.T) for name, values in _hdf5_arrays(path)}
-    return _fields(path, read_mat5(path, BYTES_MAX))
+        _read_hdf5(found, is_transposed=True)
+        return
+    for name, values in read_mat5(found.path, BYTES_MAX):
+        if isinstance(values, str):
+            found.leave_out(name, values)
+        else:
+            found.add(name, values)
 
 
-def _read_hdf5(path: Path) -> dict[str, FloatArray]:
-    return {name: _upright(values) for name, values in _hdf5_arrays(path)}
-
-
-def _hdf5_arrays(path: Path) -> Iterator[tuple[str, FloatArray]]:
+def _read_hdf5(found: _Found, *, is_transposed: bool = False) -> None:
+    path = found.path
     with h5py.File(path, "r") as file:
         waiting = deque([("", file, 0)])
         seen = {_address(file)}
@@ -186,10 +283,15 @@ def _hdf5_arrays(path: Path) -> Iterator[tuple[str, FloatArray]]:
                     seen.add(_address(item))
                     if is_new and depth < _DEPTH_MAX and not name.startswith("#"):
                         waiting.append((f"{prefix}{name}.", item, depth + 1))
-                elif isinstance(item, h5py.Dataset) and item.dtype.kind in "fiu" and item.shape:
-                    total += 8 * _product(item.shape)
+                elif isinstance(item, h5py.Dataset) and item.shape:
+                    if reason := _unusable(item.dtype, item.shape):
+                        found.leave_out(f"{prefix}{name}", reason)
+                        continue
+                    total += bytes_to_read(item)
                     _check_bytes(path, "it", total)
-                    yield from _field(path, f"{prefix}{name}", item[()])
+                    if problem := storage_problem(item):
+                        raise DatasetError(f"{path}: {prefix}{name} {problem}")
+                    found.add(f"{prefix}{name}", item[()].T if is_transposed else item[()])
 
 
 def _address(item: h5py.Group) -> int:
@@ -197,28 +299,13 @@ def _address(item: h5py.Group) -> int:
     return int(h5py.h5o.get_info(item.id).addr)
 
 
-def _fields(path: Path, arrays: Any) -> dict[str, FloatArray]:
-    found: dict[str, FloatArray] = {}
-    for name, values in arrays:
-        for key, array in _field(path, name, values):
-            found[key] = _upright(array)
-    return found
-
-
-def _field(path: Path, name: str, values: Any) -> Iterator[tuple[str, FloatArray]]:
-    """An array if it is one of numbers, in one or two dimensions."""
-    array = np.asarray(values)
-    if array.dtype.kind not in "fiu" or array.ndim not in (1, 2) or array.size < 2:
-        return
-    _check_bytes(path, name, 8 * array.size)
-    rows, columns = sorted(array.reshape(len(array), -1).shape, reverse=True)
-    if rows > ROWS_MAX or columns > COLUMNS_MAX:
-        raise DatasetError(
-            f"{path}: {name} has shape {array.shape}, limits {ROWS_MAX} × {COLUMNS_MAX}"
-        )
-    with np.errstate(over="ignore"):  # of long doubles; infinite is no number of ours
-        numbers = array.astype(np.float64, copy=False)
-    yield name, numbers
+def _unusable(dtype: np.dtype[Any], shape: Sequence[int]) -> str:
+    """Why an array is not used; empty if it is."""
+    if dtype.kind not in "fiu":
+        return _KINDS.get(dtype.kind, "no numbers")
+    if len(shape) not in (1, 2):
+        return f"{len(shape)} dimensions"
+    return "fewer than two numbers" if math.prod(shape) < 2 else ""
 
 
 def _upright(values: FloatArray) -> FloatArray:
@@ -230,11 +317,3 @@ def _upright(values: FloatArray) -> FloatArray:
 def _check_bytes(path: Path, name: str, size: int) -> None:
     if size > BYTES_MAX:
         raise DatasetError(f"{path}: {name} unpacks to {size} bytes, limit {BYTES_MAX}")
-
-
-def _product(shape: tuple[int, ...]) -> int:
-    # Plain integers: those of NumPy would wrap around.
-    result = 1
-    for length in shape:
-        result *= int(length)
-    return result

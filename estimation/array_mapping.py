@@ -25,7 +25,7 @@ import numpy as np
 
 from estimation.array_files import ArrayFile, FloatArray
 from estimation.columns import Column, find_clocks, is_clock, join_clock, labels_of, select_columns
-from estimation.errors import DatasetError
+from estimation.errors import DatasetError, OptionError
 from estimation.usual_names import joint_of, meaning_of, robot_order
 
 QUANTITIES = ("t_s", "q_rad", "dq_rad_s", "tau_nm", "iq_a", "q_ref_rad")
@@ -35,6 +35,7 @@ NONE = "none"
 _TURN, _PER_MINUTE = 2.0 * math.pi, 2.0 * math.pi / 60.0
 _DEGREE = math.pi / 180.0
 _ANGLES = {"rad": 1.0, "deg": _DEGREE, "rev": _TURN, "turns": _TURN, "mrad": 1e-3}
+_FACTOR_MIN, _FACTOR_MAX = 1e-12, 1e12
 UNITS: Mapping[str, Mapping[str, float]] = {
     "t_s": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9},
     "q_rad": _ANGLES,
@@ -84,7 +85,9 @@ def take(
         What was found, by quantity, in the order of `QUANTITIES`, and sentences about it.
 
     Raises:
-        DatasetError: A source is not there or not clear, or does not have a column per joint.
+        OptionError: A source is not there or not clear, does not have a column per joint, or a unit
+            is none.
+        DatasetError: The same of what was found by its name.
     """
     _check_keys("--map", mapping)
     _check_keys("--unit", units)
@@ -97,14 +100,16 @@ def take(
     _check_apart(found, set(mapping))
     for key in units:
         if key not in found:
-            raise DatasetError(
+            raise OptionError(
                 f"--unit {key}={units[key]}: there is no {key} by any usual name; --map {key}=… "
                 "says where it is"
             )
     result = {}
     for key in QUANTITIES:
         if key in found:
-            result[key] = _combined(key, found[key], len(joints), units.get(key))
+            result[key] = _combined(
+                key, found[key], len(joints), units.get(key), is_mapped=key in mapping
+            )
     return result, notes
 
 
@@ -161,7 +166,7 @@ def _wrong_names(key: str, columns: Sequence[Column], joints: Sequence[str]) -> 
 def _check_keys(option: str, given: Mapping[str, str]) -> None:
     for key in given:
         if key not in QUANTITIES:
-            raise DatasetError(f"{option} {key}=…: expected one of {', '.join(QUANTITIES)}")
+            raise OptionError(f"{option} {key}=…: expected one of {', '.join(QUANTITIES)}")
 
 
 def _check_apart(found: Mapping[str, list[Column]], mapped: set[str]) -> None:
@@ -175,7 +180,7 @@ def _check_apart(found: Mapping[str, list[Column]], mapped: set[str]) -> None:
             for label in labels[:1] if count == 1 else labels[1:]:
                 if label in seen and (key in mapped or seen[label] in mapped):
                     twice = "twice" if seen[label] == key else f"and as {seen[label]}"
-                    raise DatasetError(
+                    raise OptionError(
                         f"column {label} is taken as {key} {twice}: --map each column once"
                     )
                 seen[label] = key
@@ -217,7 +222,10 @@ def _by_name(
     return result
 
 
-def _combined(key: str, columns: list[Column], joints: int, unit: str | None) -> Taken:
+def _combined(
+    key: str, columns: list[Column], joints: int, unit: str | None, *, is_mapped: bool
+) -> Taken:
+    wrong = OptionError if is_mapped else DatasetError
     wanted = 1 if key == "t_s" else joints
     if key == "t_s" and is_clock(columns):
         columns = [join_clock(columns)]
@@ -225,30 +233,35 @@ def _combined(key: str, columns: list[Column], joints: int, unit: str | None) ->
     labels = labels_of(columns)
     if len(rows) > 1:
         counts = ", ".join(str(count) for count in sorted(rows))
-        raise DatasetError(f"{key} ({labels}): columns of {counts} rows do not belong together")
+        raise wrong(f"{key} ({labels}): columns of {counts} rows do not belong together")
     values = np.hstack([column.values for column in columns])
     if values.shape[1] != wanted:
-        raise DatasetError(
+        raise wrong(
             f"{key} ({labels}): {values.shape[1]} columns, expected {wanted}"
             f"{'' if key == 't_s' else ', one per joint'}; choose them with --map {key}=…, or "
             f"leave it out with --map {key}={NONE}"
         )
     stated = {column.unit for column in columns if column.unit in UNITS[key]}
     if unit is None and len(stated) > 1:
-        raise DatasetError(f"{key} ({labels}): its columns are in different units")
+        raise wrong(f"{key} ({labels}): its columns are in different units")
     name = unit or next(iter(stated), None) or next(iter(UNITS[key]))
-    factor = UNITS[key].get(name)
-    if factor is None:
-        try:
-            factor = float(name)
-        except ValueError:
-            factor = math.nan
-        if not math.isfinite(factor) or not factor:
-            known = ", ".join(UNITS[key])
-            raise DatasetError(
-                f"--unit {key}={name}: expected one of {known}, or a number to multiply by"
-            )
     with np.errstate(over="ignore"):  # infinite is no number of ours
-        values = values * factor
+        values = values * _factor(key, name)
     names = tuple(column.name for column in columns)
     return Taken(values, labels, names, name, unit is not None or bool(stated))
+
+
+def _factor(key: str, unit: str) -> float:
+    """What values in a unit are multiplied by."""
+    if unit in UNITS[key]:
+        return UNITS[key][unit]
+    try:
+        factor = float(unit)
+    except ValueError:
+        factor = math.nan
+    if not _FACTOR_MIN <= abs(factor) <= _FACTOR_MAX:
+        raise OptionError(
+            f"--unit {key}={unit}: expected one of {', '.join(UNITS[key])}, or a number to "
+            f"multiply by, from {_FACTOR_MIN:g} to {_FACTOR_MAX:g}"
+        )
+    return factor

@@ -17,7 +17,7 @@ from daq.robot import Robot
 from estimation.array_files import ArrayFile
 from estimation.array_mapping import NONE, Taken, take
 from estimation.column_names import describe, suggest
-from estimation.errors import DatasetError
+from estimation.errors import DatasetError, OptionError
 from estimation.even_rows import ROWS_MIN, make_even
 from estimation.plausibility import check_names, check_ranges, check_velocity
 from estimation.sampling import Sampling
@@ -27,6 +27,8 @@ Side = Literal["joint", "motor"]
 
 VALUE_MAX = 1e9
 """Of any number: beyond it, arithmetic with its squares would overflow some day."""
+INVALID_MAX = 0.5
+"""Share of the rows that may have no numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +88,7 @@ def measure(files: Sequence[ArrayFile], robot: Robot, options: ImportOptions) ->
         options: What the files do not say.
 
     Raises:
+        OptionError: An option cannot be followed with these files.
         DatasetError: Something is missing, or cannot be what it is said to be.
     """
     names = [joint.name for joint in robot.joints]
@@ -103,14 +106,18 @@ def measure(files: Sequence[ArrayFile], robot: Robot, options: ImportOptions) ->
     values = {key: _numbers(key, one.values[slice(*options.rows)]) for key, one in taken.items()}
     count = len(values["q_rad"])
     if count < ROWS_MIN:
-        raise DatasetError(f"{count} rows, at least {ROWS_MIN} are due; --rows chooses them")
+        all_rows = len(taken["q_rad"].values)
+        wrong = OptionError if all_rows >= ROWS_MIN else DatasetError
+        raise wrong(
+            f"{count} rows, at least {ROWS_MIN} are due; --rows chooses them out of {all_rows}"
+        )
     try:
         sampling, values, said = make_even(
             values, names, rate_hz=options.rate_hz, is_resampled=options.is_resampled
         )
     except DatasetError as error:
         where = f"{taken['t_s'].source}: " if "t_s" in taken else ""
-        raise DatasetError(f"{where}{error}") from error
+        raise type(error)(f"{where}{error}") from error
     notes += said
     to_motor = motor_matrix(robot)
     if options.side == "motor":
@@ -121,15 +128,10 @@ def measure(files: Sequence[ArrayFile], robot: Robot, options: ImportOptions) ->
     valid = np.isfinite(q_rad) & np.isfinite(tau_nm)
     if dq_rad_s is not None:
         valid &= np.isfinite(dq_rad_s)
+    said = _check_valid(valid, taken, options)
+    if dq_rad_s is not None:
         notes += check_velocity(q_rad, dq_rad_s, sampling.times_s)
-    notes += check_ranges(robot, q_rad, tau_nm, sampling.times_s)
-    bad = int(np.count_nonzero(~valid.all(axis=1)))
-    if bad == len(valid):
-        raise DatasetError(
-            f"no row has a position and a torque of every joint: {_lacking(taken, options)}"
-        )
-    if bad:
-        notes.append(f"{bad} of {len(valid)} rows have values that are no numbers: not valid")
+    notes += check_ranges(robot, q_rad, tau_nm, sampling.times_s) + said
     return Measurements(
         sampling=sampling,
         q_rad=q_rad,
@@ -197,7 +199,7 @@ def _check_complete(
         )
     if "t_s" not in taken and options.rate_hz is None:
         if options.mapping.get("t_s") == NONE:
-            raise DatasetError(
+            raise OptionError(
                 "--map t_s=none leaves the times out: say how many samples there are per second, "
                 "as --rate 1000"
             )
@@ -218,6 +220,21 @@ def _numbers(key: str, values: FloatArray) -> FloatArray:
         return np.where(np.abs(values) <= VALUE_MAX, values, np.nan)
 
 
+def _check_valid(
+    valid: NDArray[np.bool_], taken: Mapping[str, Taken], options: ImportOptions
+) -> list[str]:
+    bad, count = int(np.count_nonzero(~valid.all(axis=1))), len(valid)
+    if bad > INVALID_MAX * count:
+        many = "no row has" if bad == count else f"{bad} of {count} rows lack"
+        raise DatasetError(
+            f"{many} a position and a torque of every joint: {_lacking(taken, options)}"
+        )
+    if not bad:
+        return []
+    limit = f"{VALUE_MAX:g}"
+    return [f"{bad} of {count} rows have values that are no numbers, or beyond {limit}: not valid"]
+
+
 def _lacking(taken: Mapping[str, Taken], options: ImportOptions) -> str:
     """Why rows cannot be used, by quantity."""
     reasons = []
@@ -228,8 +245,10 @@ def _lacking(taken: Mapping[str, Taken], options: ImportOptions) -> str:
         largest = float(values.max(initial=0.0, where=np.isfinite(values)))
         is_number = np.isfinite(values)
         if largest > VALUE_MAX:
-            reasons.append(f"{key} ({taken[key].source}) reaches {largest:.3g}, limit {VALUE_MAX}")
-        elif not is_number.all():
+            reasons.append(
+                f"{key} ({taken[key].source}) reaches {largest:.3g}, limit {VALUE_MAX:g}"
+            )
+        if not is_number.all():
             missing = np.count_nonzero(~is_number)
             reasons.append(
                 f"{key} ({taken[key].source}): {missing} of {values.size} values are no numbers"

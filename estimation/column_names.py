@@ -12,8 +12,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from estimation.array_files import ArrayFile, FloatArray
+from estimation.array_files import ArrayFile, FloatArray, list_left_out
 from estimation.time_stamps import REPEATED_MAX
+from estimation.usual_names import meaning_of
 
 _SHOWN = 40
 _NUMBER = re.compile(r"\d+(?=\D*$)")
@@ -37,7 +38,7 @@ def describe(files: Sequence[ArrayFile]) -> str:
     texts = []
     for file in files:
         if not file.has_names:
-            texts.append(f"{file.path.name} has columns 1-{len(file.fields)} without names")
+            texts.append(f"{file.name} has columns 1-{len(file.fields)} without names")
             continue
         names = []
         for members in _alike(file).values():
@@ -47,7 +48,8 @@ def describe(files: Sequence[ArrayFile]) -> str:
             shape = " × ".join(map(str, file.fields[members[0]].shape))
             names.append(members[0] + more + ("" if file.is_table else f" ({shape})"))
         more = f", … ({len(names) - _SHOWN} more)" if len(names) > _SHOWN else ""
-        texts.append(f"{file.path.name} has {', '.join(names[:_SHOWN])}{more}")
+        texts.append(f"{file.name} has {', '.join(names[:_SHOWN])}{more}")
+        texts += list_left_out(file.left_out)
     return "; ".join(texts)
 
 
@@ -97,6 +99,12 @@ def _choices(files: Sequence[ArrayFile], key: str, joints: int) -> list[tuple[st
     return choices
 
 
+def _is_another(name: str, key: str) -> bool:
+    """Whether a name is usual for another quantity."""
+    meaning = meaning_of(name, ())
+    return meaning is not None and meaning.key != key
+
+
 def _rises(values: FloatArray) -> bool:
     """Whether a column may be time: seconds without their fractions are not."""
     steps = np.diff(values[np.isfinite(values)])
@@ -142,10 +150,12 @@ def _example(files: Sequence[ArrayFile], key: str, joints: int) -> str:
         sources = _sources(file, wanted)
         if key == "t_s":
             sources = [each for each in sources if _rises(file.fields[each][:, 0])]
+        else:
+            sources = [each for each in sources if not _is_another(each, key)]
         return next(iter(sources), "NAME")
     if file.has_names:
         return next((each for each in _sources(file, wanted) if "*" in each), "NAME*")
     column = next(iter(file.fields.values()))[:, 0]
     is_time = len(file.fields) != wanted and bool((np.diff(column) > 0.0).all())
     first = 2 if is_time and wanted > 1 else 1
-    return f"{file.path.name}:{first}" + (f"-{first + wanted - 1}" if wanted > 1 else "")
+    return f"{file.name}:{first}" + (f"-{first + wanted - 1}" if wanted > 1 else "")

@@ -15,7 +15,7 @@ import numpy as np
 
 from estimation.array_files import ArrayFile, FloatArray
 from estimation.column_names import describe
-from estimation.errors import DatasetError
+from estimation.errors import OptionError
 from estimation.usual_names import clock_of
 
 _RANGE = re.compile(r"^(\d{1,6})(?:-(\d{1,6}))?$")
@@ -33,7 +33,7 @@ class Column:
     @property
     def label(self) -> str:
         """For people."""
-        return f"{self.file.path.name}:{self.name}"
+        return f"{self.file.name}:{self.name}"
 
 
 def select_columns(files: Sequence[ArrayFile], key: str, text: str) -> list[Column]:
@@ -45,19 +45,19 @@ def select_columns(files: Sequence[ArrayFile], key: str, text: str) -> list[Colu
         text: The source.
 
     Raises:
-        DatasetError: There are none, or it is not clear of which file.
+        OptionError: There are none, or it is not clear of which file.
     """
     head, *rest = text.split(":")
-    named = [file for file in files if head in (file.path.name, file.path.stem)]
+    named = [file for file in files if head in (file.path.name, file.path.stem, file.name)]
     if named:
         words = rest
         if len(named) > 1:
-            raise DatasetError(f"--map {key}={text}: several files are called so")
+            raise OptionError(f"--map {key}={text}: several files are called so")
     else:
         words = [head, *rest]
         if len(files) > 1 and _RANGE.match(head):
-            raise DatasetError(
-                f"--map {key}={text}: columns of which file? as {files[0].path.name}:{head}"
+            raise OptionError(
+                f"--map {key}={text}: columns of which file? as {files[0].name}:{head}"
             )
     chosen = [
         Column(file, name, values)
@@ -67,7 +67,7 @@ def select_columns(files: Sequence[ArrayFile], key: str, text: str) -> list[Colu
     for word in words:
         chosen = _narrowed(chosen, word)
     if not chosen:
-        raise DatasetError(f"--map {key}={text}: there is no such column; {describe(files)}")
+        raise OptionError(f"--map {key}={text}: there is no such column; {describe(files)}")
     return chosen
 
 

@@ -7,6 +7,7 @@ as many words as there are columns. A line of units may follow the names, which 
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
@@ -18,7 +19,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import IO, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +56,7 @@ _UNITS = frozenset(
 _DELIMITERS = (";", "\t", ",")
 _SHOWN = 40
 _BLOCK_BYTES = 1 << 20
+_HEAD_BYTES = 4096
 LINE_MAX = 1_000_000
 """Characters of a line."""
 
@@ -63,7 +65,7 @@ def read_csv(path: Path, delimiter: str | None = None) -> tuple[FloatArray, tupl
     """Read a table of numbers.
 
     Args:
-        path: The file, UTF-8, compressed if it is called `.gz`.
+        path: The file, UTF-8 or UTF-16 with a byte order mark, compressed if it is called `.gz`.
         delimiter: Between cells; None to find out, a blank for any white space.
 
     Returns:
@@ -105,8 +107,8 @@ def read_csv(path: Path, delimiter: str | None = None) -> tuple[FloatArray, tupl
 @contextmanager
 def _opened(path: Path) -> Iterator[TextIO]:
     if path.suffix.lower() != ".gz":
-        with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-            yield file
+        with path.open("rb") as plain:
+            yield _as_text(path, plain)
         return
     with gzip.open(path) as packed, tempfile.TemporaryFile() as unpacked:
         # What a file says of its own length may be wrong.
@@ -115,7 +117,21 @@ def _opened(path: Path) -> Iterator[TextIO]:
             if unpacked.tell() > BYTES_MAX:
                 raise DatasetError(f"{path}: unpacks to more than {BYTES_MAX} bytes")
         unpacked.seek(0)
-        yield io.TextIOWrapper(unpacked, encoding="utf-8-sig", errors="replace", newline="")
+        yield _as_text(path, unpacked)
+
+
+def _as_text(path: Path, file: IO[bytes]) -> TextIO:
+    head = file.read(_HEAD_BYTES)
+    file.seek(0)
+    encoding = "utf-8-sig"
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        encoding = "utf-16"
+    elif b"\0" in head:
+        raise DatasetError(
+            f"{path}: has zero bytes: looks like UTF-16 without a byte order mark, or is no text; "
+            "save it as UTF-8"
+        )
+    return io.TextIOWrapper(file, encoding=encoding, errors="replace", newline="")
 
 
 def _check_columns(path: Path, line: str, delimiter: str) -> None:

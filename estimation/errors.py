@@ -3,6 +3,7 @@
 ```
 EstimationError
 ├── DatasetError (ValueError)      data that cannot be used; says what, value, limit, what to do
+│   └── OptionError                an option that the data cannot follow: the user's, not theirs
 ├── ExcitationError (ValueError)   no trajectory can be found; says which limit is in the way
 ├── InfeasibleParametersError      constraints that no arm can keep; says which contradict
 └── UrdfError (ValueError)         a URDF that cannot be read or written; says what to do
@@ -18,6 +19,13 @@ class EstimationError(Exception):
 
 class DatasetError(EstimationError, ValueError):
     """Data, or a setting for them, from which nothing sound can be computed."""
+
+
+class OptionError(DatasetError):
+    """An option that these files cannot follow: a column that is not there, no such rows.
+
+    Not raised for what was found without options: the exit codes differ.
+    """
 
 
 class ExcitationError(EstimationError, ValueError):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from estimation.errors import DatasetError
+from estimation.errors import OptionError
 from estimation.sampling import (
     JITTER_MAX,
     JITTER_SAID,
@@ -44,6 +44,7 @@ def make_even(
         When the samples are, their values, and sentences about what was done.
 
     Raises:
+        OptionError: Without times there is no rate.
         DatasetError: The times are not those of samples at one rate, or there are none.
     """
     values = dict(values)
@@ -55,9 +56,7 @@ def make_even(
     notes += _unwrap(values, joints, rows)  # before anything is interpolated
     if t_s is None:
         if rate_hz is None or is_resampled:
-            raise DatasetError(
-                "--resample needs times, and without them --rate is due: --map t_s=…"
-            )
+            raise OptionError("--resample needs times, and without them --rate is due: --map t_s=…")
         return constant_rate(len(values["q_rad"]), rate_hz), values, notes
     if is_resampled:
         sampling, values = resample(t_s, values, rate_hz)

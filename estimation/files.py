@@ -15,6 +15,17 @@ def name_text(path: str | os.PathLike[str]) -> str:
     return os.fsencode(path).decode(errors="backslashreplace")
 
 
+def plain(text: str) -> str:
+    r"""A text on one line that can neither move a terminal's cursor nor fail to be stored as UTF-8.
+
+    What cannot be printed is written as Python writes it, as \x1b; other blanks are blanks.
+    """
+    return "".join(
+        each if each.isprintable() else " " if each.isspace() else ascii(each)[1:-1]
+        for each in text
+    )
+
+
 def replace_file(path: Path, data: bytes) -> None:
     """Writes a file under a temporary name beside it, then renames it: all of it or nothing.
 

@@ -6,6 +6,8 @@ no boards, and clocks are virtual. What nobody measured is NaN. Two events say w
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +17,14 @@ import msgspec
 import numpy as np
 
 from daq.recording import RecordedEvent, RecordingWriter
+from daq.recording.errors import RecordingFormatError, RecordingWriteError, writing
+from daq.recording.files import publish, refuse_existing
 from daq.recording.info import RecordingInfo
 from daq.recording.layout import COLUMNS, Axis
 from daq.robot import Robot
 from estimation.array_files import ArrayFile
 from estimation.arrays import ImportOptions, Measurements
+from estimation.files import plain
 from estimation.usable_rows import IMPORT_LINK
 
 EVENT, FACTS_EVENT = "import", "import_facts"
@@ -54,7 +59,7 @@ def write_import(
     options: ImportOptions,
     origin: Origin,
 ) -> dict[str, Any]:
-    """Write a recording.
+    """Write a recording: all of it or nothing, and never over another file.
 
     Args:
         path: The file to be.
@@ -71,45 +76,84 @@ def write_import(
         RecordingExistsError: There is such a file already.
         RecordingWriteError: It cannot be written.
     """
-    robot, sampling = robot_file.robot, measurements.sampling
     facts = _facts(measurements, files, options)
+    info = _info(path, measurements, files, robot_file, origin)
+    refuse_existing(path)
+    # A folder of our own: nobody else writes there, and whatever happens it goes with all in it.
+    with (
+        writing(path),
+        tempfile.TemporaryDirectory(
+            prefix=".import-", dir=path.absolute().parent, ignore_cleanup_errors=True
+        ) as folder,
+    ):
+        hidden = Path(folder, "recording.h5")
+        try:
+            _write(hidden, info, facts, measurements)
+        except (RecordingWriteError, RecordingFormatError) as error:
+            problem = str(error).removeprefix(f"{error.path}: ")
+            if isinstance(error, RecordingFormatError):  # it does not read back as written
+                raise RecordingFormatError(path, problem) from error
+            raise RecordingWriteError(path, problem, error.errno) from error
+        publish(hidden, path)
+    return facts
+
+
+def storable(text: str | os.PathLike[str]) -> str:
+    r"""A name as it is, but for bytes that are not UTF-8, which are written as \udcff."""
+    return os.fspath(text).encode("utf-8", "backslashreplace").decode()
+
+
+def _write(
+    path: Path, info: RecordingInfo, facts: dict[str, Any], measurements: Measurements
+) -> None:
+    writer = RecordingWriter(path, info)
+    try:
+        writer.add_events(
+            [
+                RecordedEvent(0, 0, EVENT, "info", "", _sentence(facts)),
+                RecordedEvent(0, 0, FACTS_EVENT, "debug", "", msgspec.json.encode(facts).decode()),
+            ]
+        )
+        for first in range(0, len(measurements.sampling.seq), _BLOCK_ROWS):
+            writer.append(_columns(measurements, slice(first, first + _BLOCK_ROWS)))
+        writer.close()
+    except BaseException:
+        writer.abandon()
+        raise
+
+
+def _info(
+    path: Path,
+    measurements: Measurements,
+    files: Sequence[ArrayFile],
+    robot_file: RobotFile,
+    origin: Origin,
+) -> RecordingInfo:
+    robot = robot_file.robot
     # The file's own time is the best that is known of when it was measured.
     start_utc_ns = files[0].path.stat().st_mtime_ns
-    writer = RecordingWriter(
-        path,
-        RecordingInfo(
-            session=f"import-{files[0].sha256[:8]}",
-            recording=path.stem,
-            robot=robot.name,
-            robot_text=robot_file.text,
-            robot_source=robot_file.source,
-            joint_names=tuple(joint.name for joint in robot.joints),
-            board_names=(),
-            board_profiles=(),
-            board_devices=(),
-            frame_size=_FRAME_SIZE,
-            fingerprint="",
-            link=IMPORT_LINK,
-            is_virtual=True,
-            period_ns=round(1e9 / sampling.rate_hz),
-            session_start_utc_ns=start_utc_ns,
-            session_start_t_ns=0,
-            host=origin.host,
-            armature_version=origin.armature_version,
-            commit="",
-            grids={},
-        ),
+    return RecordingInfo(
+        session=f"import-{files[0].sha256[:8]}",
+        recording=storable(path.stem),
+        robot=robot.name,
+        robot_text=robot_file.text,
+        robot_source=storable(robot_file.source),
+        joint_names=tuple(joint.name for joint in robot.joints),
+        board_names=(),
+        board_profiles=(),
+        board_devices=(),
+        frame_size=_FRAME_SIZE,
+        fingerprint="",
+        link=IMPORT_LINK,
+        is_virtual=True,
+        period_ns=round(1e9 / measurements.sampling.rate_hz),
+        session_start_utc_ns=start_utc_ns,
+        session_start_t_ns=0,
+        host=origin.host,
+        armature_version=origin.armature_version,
+        commit="",
+        grids={},
     )
-    writer.add_events(
-        [
-            RecordedEvent(0, 0, EVENT, "info", "", _sentence(facts)),
-            RecordedEvent(0, 0, FACTS_EVENT, "debug", "", msgspec.json.encode(facts).decode()),
-        ]
-    )
-    for first in range(0, len(sampling.seq), _BLOCK_ROWS):
-        writer.append(_columns(measurements, slice(first, first + _BLOCK_ROWS)))
-    writer.close()
-    return facts
 
 
 def _facts(
@@ -118,11 +162,12 @@ def _facts(
     sampling = measurements.sampling
     return {
         "files": [
-            {"name": file.path.name, "path": str(file.path), "sha256": file.sha256}
+            {"name": file.name, "path": storable(file.path), "sha256": file.sha256}
             for file in files
         ],
         "taken": {
-            key: {"source": one.source, "unit": one.unit} for key, one in measurements.taken.items()
+            key: {"source": one.source, "unit": plain(one.unit)}
+            for key, one in measurements.taken.items()
         },
         "side": options.side,
         "rate_hz": sampling.rate_hz,

@@ -36,10 +36,21 @@ _TYPES = {
     13: "u8",
 }
 """Types of stored values, by their number in the format."""
-_STRUCT = 2
+_STRUCT, _OPAQUE = 2, 17
 _NUMERIC = range(6, 16)
 _COMPLEX = 0x0800
-_DEPTH_MAX, _FIELDS_MAX = 4, 1000
+_LEFT_OUT = {
+    1: "a cell array",
+    _STRUCT: "several or nested structures",
+    3: "an object",
+    4: "text",
+    5: "a sparse matrix",
+    _OPAQUE: "an object",
+}
+"""What is no array of numbers, by its class."""
+_DEPTH_MAX, _FIELDS_MAX, _ELEMENTS_MAX = 4, 1000, 100_000
+_HEAD_BYTES = 4096
+"""Compressed bytes that surely tell the first eight."""
 
 
 class _Element(NamedTuple):
@@ -47,7 +58,7 @@ class _Element(NamedTuple):
     data: memoryview
 
 
-def read_mat5(path: Path, bytes_max: int) -> Iterator[tuple[str, FloatArray]]:
+def read_mat5(path: Path, bytes_max: int) -> Iterator[tuple[str, FloatArray | str]]:
     """The arrays of a file.
 
     Args:
@@ -55,10 +66,10 @@ def read_mat5(path: Path, bytes_max: int) -> Iterator[tuple[str, FloatArray]]:
         bytes_max: What it may unpack to.
 
     Yields:
-        Names and arrays, of as many dimensions as they have.
+        Names and arrays, of as many dimensions as they have, or what it is that is no such array.
 
     Raises:
-        DatasetError: It is of another version, damaged, or unpacks to more than that.
+        DatasetError: It is of another version, damaged, or has or unpacks to too much.
         OSError: It cannot be read.
     """
     content = memoryview(path.read_bytes())
@@ -86,22 +97,34 @@ class _Reader:
         self._order = order
         self._left = bytes_max
         self._limit = bytes_max
+        self._count = 0
 
     def unpacked(self, data: memoryview) -> memoryview:
-        """What a compressed element contains."""
+        """The one element that a compressed one contains: no more is unpacked than it says."""
         try:
-            result = zlib.decompressobj().decompress(data, self._left + 1)
+            tag = zlib.decompressobj().decompress(data[:_HEAD_BYTES], _TAG)
+            if len(tag) < _TAG:
+                raise self._damaged("a compressed element is cut short")
+            kind, size = (int(number) for number in self._integers(memoryview(tag), "u4"))
+            if kind != _MATRIX:
+                raise self._damaged("a compressed element is no variable")
+            size += _TAG
+            self._left -= size
+            if self._left < 0:
+                raise DatasetError(f"{self._path}: unpacks to more than {self._limit} bytes")
+            # A little more, so that the end is reached and its checksum looked at.
+            result = zlib.decompressobj().decompress(data, size + _TAG)
         except zlib.error as error:
             raise self._damaged(str(error)) from error
-        self._left -= len(result)
-        if self._left < 0:
-            raise DatasetError(f"{self._path}: unpacks to more than {self._limit} bytes")
-        return memoryview(result)
+        return memoryview(result)[: size + -size % _TAG]
 
     def elements(self, data: memoryview) -> Iterator[_Element]:
         """The elements that follow each other; each begins at a multiple of 8 bytes."""
         at = 0
         while at + _TAG <= len(data):
+            self._count += 1
+            if self._count > _ELEMENTS_MAX:
+                raise DatasetError(f"{self._path}: more than {_ELEMENTS_MAX} elements")
             kind, size = (int(number) for number in self._integers(data[at : at + _TAG], "u4"))
             if kind >> 16:
                 # A small one has its size in the upper half of the word, its data in the second.
@@ -120,8 +143,8 @@ class _Reader:
 
     def matrix(
         self, element: _Element, prefix: str, depth: int
-    ) -> Iterator[tuple[str, FloatArray]]:
-        """The array of a variable, or those of a structure."""
+    ) -> Iterator[tuple[str, FloatArray | str]]:
+        """The array of a variable, or those of a structure, or what it is otherwise."""
         if element.kind != _MATRIX or not len(element.data):
             return
         parts = self.elements(element.data)
@@ -129,14 +152,20 @@ class _Reader:
         if flags is None or shape is None or name is None:
             raise self._damaged("a variable has no name")
         word = self._integers(flags.data[:4], "u4")
+        if len(word) and int(word[0]) & 0xFF == _OPAQUE:  # has no shape, but a name there
+            yield prefix + shape.data.tobytes().decode("ascii", "replace"), _LEFT_OUT[_OPAQUE]
+            return
         dimensions = [int(length) for length in self._integers(shape.data, "i4")]
         if not len(word) or min(dimensions, default=-1) < 0:
             raise self._damaged("a variable has no shape")
         flag, title = int(word[0]), prefix + name.data.tobytes().decode("ascii", "replace")
-        if flag & 0xFF == _STRUCT:
-            if depth < _DEPTH_MAX and _product(dimensions) == 1:
-                yield from self._structure(parts, title, depth)
-        elif flag & 0xFF in _NUMERIC and not flag & _COMPLEX:
+        if flag & 0xFF == _STRUCT and depth < _DEPTH_MAX and _product(dimensions) == 1:
+            yield from self._structure(parts, title, depth)
+        elif flag & 0xFF not in _NUMERIC:
+            yield title, _LEFT_OUT.get(flag & 0xFF, "no array of numbers")
+        elif flag & _COMPLEX:
+            yield title, "complex numbers"
+        else:
             values = next(parts, None)
             if values is None or values.kind not in _TYPES:
                 raise self._damaged(f"{title} has no values")
@@ -147,7 +176,7 @@ class _Reader:
 
     def _structure(
         self, parts: Iterator[_Element], title: str, depth: int
-    ) -> Iterator[tuple[str, FloatArray]]:
+    ) -> Iterator[tuple[str, FloatArray | str]]:
         length, names = next(parts, None), next(parts, None)
         if length is None or names is None or len(length.data) < 4:
             raise self._damaged(f"structure {title} has no fields")

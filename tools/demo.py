@@ -10,8 +10,6 @@ import argparse
 import os
 import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +18,7 @@ import msgspec
 from daq.errors import ConfigError
 from tools.cli import FAILED, OK, Verbs, add_json_option, add_verb, print_json, say, seed_problems
 from tools.demo_checks import Check, checks_of
+from tools.interrupts import interrupted_by_any_signal
 from tools.processes import Process
 from tools.progress import progress_steps
 
@@ -89,7 +88,7 @@ def _demo(arguments: argparse.Namespace) -> int:
     done: list[dict[str, object]] = []
     for number, step in enumerate(steps, 1):
         say(f"{number}/{len(steps)} {step.purpose}\n    armature {' '.join(step.words)}")
-        with _interrupted_by_any_signal():
+        with interrupted_by_any_signal():
             seconds, exit_code, facts[step.name] = _run(step)
         done.append({"name": step.name, "seconds": seconds, "exit_code": exit_code})
         if exit_code != OK:
@@ -206,18 +205,6 @@ def _run(step: Step) -> tuple[float, int, dict[str, Any]]:
     facts: dict[str, Any] = msgspec.json.decode(out) if out.strip() else {}
     say(f"    done in {seconds:.1f} s")
     return seconds, exit_code, facts
-
-
-@contextmanager
-def _interrupted_by_any_signal() -> Iterator[None]:
-    """Whatever asks us to end counts as Ctrl-C."""
-    endings = (signal.SIGTERM, signal.SIGHUP)
-    previous = {number: signal.signal(number, signal.default_int_handler) for number in endings}
-    try:
-        yield
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
 
 
 def _show(checks: list[Check], directory: Path, elapsed_s: float) -> None:

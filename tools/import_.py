@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import os
 import platform
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from daq.errors import ConfigError
 from daq.robot import parse_robot, robot_text
+from estimation.errors import DatasetError, OptionError
+from estimation.files import plain
 from tools.cli import (
     OK,
     Verbs,
@@ -21,6 +25,7 @@ from tools.cli import (
     print_json,
     say,
 )
+from tools.interrupts import interrupted_by_any_signal
 from tools.version import __version__
 
 if TYPE_CHECKING:
@@ -94,22 +99,29 @@ def _import(arguments: argparse.Namespace) -> int:
     # HDF5 is not needed to print a help text.
     from estimation.array_files import read_array_file  # noqa: PLC0415
     from estimation.arrays import measure  # noqa: PLC0415
-    from estimation.import_recording import Origin, RobotFile, write_import  # noqa: PLC0415
+    from estimation.import_recording import (  # noqa: PLC0415
+        Origin,
+        RobotFile,
+        storable,
+        write_import,
+    )
 
     options = _options(arguments)
     text = robot_text(arguments.robot)
     robot = parse_robot(text, arguments.robot)
-    files = [read_array_file(path, delimiter=arguments.delimiter) for path in arguments.files]
-    measurements = measure(files, robot, options)
-    facts = write_import(
-        arguments.out,
-        measurements,
-        files=files,
-        robot_file=RobotFile(robot=robot, text=text, source=arguments.robot),
-        options=options,
-        origin=Origin(host=platform.node(), armature_version=__version__),
-    )
-    facts = {"file": str(arguments.out), "robot": robot.name, **facts}
+    with _plain_errors():
+        files = [read_array_file(path, delimiter=arguments.delimiter) for path in arguments.files]
+        measurements = measure(files, robot, options)
+    with interrupted_by_any_signal():
+        facts = write_import(
+            arguments.out,
+            measurements,
+            files=files,
+            robot_file=RobotFile(robot=robot, text=text, source=arguments.robot),
+            options=options,
+            origin=Origin(host=platform.node(), armature_version=__version__),
+        )
+    facts = {"file": storable(arguments.out), "robot": robot.name, **facts}
     if arguments.json:
         print_json(facts)
     else:
@@ -117,6 +129,17 @@ def _import(arguments: argparse.Namespace) -> int:
     for note in facts["notes"]:
         say(f"armature: {note}")
     return OK
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """Messages name what is in files; those about options are about their use."""
+    try:
+        yield
+    except OptionError as error:
+        raise ConfigError("import", [plain(str(error))]) from error
+    except DatasetError as error:
+        raise DatasetError(plain(str(error))) from error
 
 
 def _options(arguments: argparse.Namespace) -> ImportOptions:
@@ -127,14 +150,12 @@ def _options(arguments: argparse.Namespace) -> ImportOptions:
     """
     from estimation.arrays import ImportOptions  # noqa: PLC0415
 
-    problems: list[str] = []
+    problems = _out_problems(arguments.out)
     mapping = _pairs("--map", arguments.map, problems)
     units = _pairs("--unit", arguments.unit, problems)
     rows = _rows(arguments.rows, problems)
     if arguments.rate is not None and not 0.0 < arguments.rate < float("inf"):
         problems.append(f"--rate {arguments.rate:g}: must be above 0")
-    if not arguments.out.name:
-        problems.append("--out: expected the name of a file, such as run.h5")
     delimiter = arguments.delimiter
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
         problems.append(f"--delimiter {delimiter!r}: must be one character, such as ; or a tab")
@@ -151,6 +172,16 @@ def _options(arguments: argparse.Namespace) -> ImportOptions:
         rows=rows,
         is_resampled=arguments.resample,
     )
+
+
+def _out_problems(path: Path) -> list[str]:
+    if not path.name:
+        return ["--out: expected the name of a file, such as run.h5"]
+    if os.path.lexists(path):
+        return [f"--out {path}: exists and is not overwritten: choose another name"]
+    if not path.absolute().parent.is_dir():
+        return [f"--out {path}: there is no folder {path.parent}"]
+    return []
 
 
 def _pairs(option: str, words: Sequence[str], problems: list[str]) -> dict[str, str]:
@@ -201,7 +232,7 @@ def _print_facts(facts: dict[str, Any]) -> None:
     console.print(table)
     console.print(
         escape(
-            f"{facts['file']}: {facts['rows']} samples at {facts['rate_hz']:.6g} Hz "
+            f"{plain(facts['file'])}: {facts['rows']} samples at {facts['rate_hz']:.6g} Hz "
             f"over {facts['span_s']:.1f} s of {facts['robot']}, {facts['side']} side, "
             f"{facts['invalid_rows']} not valid, {_holes(facts)}{jitter}"
         )

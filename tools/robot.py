@@ -11,6 +11,7 @@ from typing import Any
 from daq.errors import ConfigError
 from daq.robot import Joint, Robot, load_robot, parse_robot
 from estimation.errors import EstimationError
+from estimation.files import create_file, plain
 from tools.cli import OK, Verbs, add_json_option, add_verb, make_console, print_json, say
 
 _SIZE_MAX = 5_000_000
@@ -105,7 +106,7 @@ def _from_urdf(arguments: argparse.Namespace) -> int:
     robot = parse_robot(made.text, str(arguments.out))
     _write(arguments.out, made.text)
     for warning in made.warnings:
-        say(f"armature: {_plain(warning)}")
+        say(f"armature: {plain(warning)}")
     print(f"{arguments.out}: robot {robot.name}, {_count(robot)}; {_use(robot)}")
     return OK
 
@@ -155,8 +156,6 @@ def _write(path: Path, text: str) -> None:
         ConfigError: There is one already.
         OSError: It cannot be written; there is none then.
     """
-    from estimation.files import create_file  # noqa: PLC0415 - not needed to show a robot
-
     try:
         create_file(path, text.encode())
     except FileExistsError as error:
@@ -175,7 +174,7 @@ def _show(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(facts)
         return OK
-    print(f"{robot.name}: {_plain(robot.description)}")
+    print(f"{robot.name}: {plain(robot.description)}")
     print(f"{_count(robot)}; {_use(robot)}")
     _print_joints(facts["joints"])
     total = facts["total_mass_kg"]
@@ -299,7 +298,7 @@ def _print_base(facts: dict[str, Any]) -> None:
     from rich.table import Table  # noqa: PLC0415 - 40 ms that machines need not wait for
 
     if facts["base_parameters_problem"] is not None:
-        print(f"base parameters: {_plain(facts['base_parameters_problem'])}")
+        print(f"base parameters: {plain(facts['base_parameters_problem'])}")
     if facts["rank"] is None:
         return
     parts = [text.partition(" ") for text in facts["base_parameters"]]
@@ -334,8 +333,3 @@ def _count(robot: Robot) -> str:
 
 def _use(robot: Robot) -> str:
     return "can be driven" if robot.is_driven else "can be analysed, not driven"
-
-
-def _plain(text: str) -> str:
-    """A text that cannot move the terminal's cursor."""
-    return "".join(each if each.isprintable() else "?" for each in text)

@@ -197,9 +197,12 @@ def reduce_samples(
     reducer = Reducer(regressor, base, block_s=block_s, repeats_s=samples.repeats_s())
     for number, prepared in samples:
         reducer.add(prepared, number)
-    moving = reducer.factors()
+    names = ", ".join(path.name for path in samples.paths)
+    try:
+        moving = reducer.factors()
+    except DatasetError as error:
+        raise DatasetError(f"{names}: {error}") from error
     if not np.any(moving.of_joints[..., base.rank]):
-        names = ", ".join(path.name for path in samples.paths)
         raise DatasetError(f"{names}: the torque is zero throughout: there is nothing to identify")
     return Data(moving, moving.united(reducer.left_out()))
 

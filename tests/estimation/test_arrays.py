@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import math
+import struct
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ import h5py
 import numpy as np
 import pytest
 import scipy.io
+import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,7 +23,7 @@ from daq.robot import Robot, parse_robot, robot_text
 from estimation import csv_file
 from estimation.array_files import read_array_file
 from estimation.arrays import ImportOptions, Measurements, measure
-from estimation.errors import DatasetError
+from estimation.errors import DatasetError, OptionError
 from estimation.sampling import find_rate, resample
 
 ROWS = 400
@@ -120,10 +122,14 @@ def test_round_trip(
         tmp_path_factory.mktemp("f") / name,
         {"t": 5.0 + np.arange(rows) / rate_hz, "q": q[:, None], "tau": tau[:, None]},
     )
+    sensible = [np.where(np.abs(array) <= 1e9, array, math.nan) for array in (q, tau)]
+    if np.mean(np.isfinite(sum(sensible))) < 0.5:
+        with pytest.raises(DatasetError, match="rows lack a position and a torque of every joint"):
+            measured(path, bench1)
+        return
     found = measured(path, bench1)
     assert found.sampling.rate_hz == pytest.approx(rate_hz, rel=1e-6)
     np.testing.assert_array_equal(found.sampling.seq, np.arange(rows))
-    sensible = [np.where(np.abs(array) <= 1e9, array, math.nan) for array in (q, tau)]
     np.testing.assert_array_equal(found.q_rad[:, 0], sensible[0])
     np.testing.assert_array_equal(found.tau_nm[:, 0], sensible[1])
     np.testing.assert_array_equal(found.valid[:, 0], np.isfinite(sum(sensible)))
@@ -561,6 +567,18 @@ def spoiled(**changes: Any) -> Arrays:
         (spoiled(q=np.zeros((ROWS, 3))), {}, "3 columns, expected 4"),
         (spoiled(q=np.zeros((ROWS - 1, 4))), {}, "different numbers of rows"),
         (spoiled(tau=np.full((ROWS, 4), np.nan)), {}, "no row has a position and a torque"),
+        (
+            spoiled(q=arrays()["q"] * 1e12, dq=arrays()["dq"] * 1e12),
+            {},
+            r"no row has a position .*: q_rad \(f.npz:q\) reaches 1e\+12, limit 1e\+09",
+        ),
+        (
+            spoiled(tau=np.where(arrays()["tau"] < 0.1, 1.0, 1e10)),
+            {},
+            r"\d+ of 400 rows lack a position .*: tau_nm \(f.npz:tau\) reaches 1e\+10",
+        ),
+        (spoiled(), {"units": {"q_rad": "1e308"}}, r"multiply by, from 1e-12 to 1e\+12"),
+        (spoiled(), {"units": {"q_rad": "1e-320"}}, r"multiply by, from 1e-12 to 1e\+12"),
         (spoiled(pos=np.zeros((ROWS, 4))), {}, "q_rad might be .* --map q_rad="),
         (spoiled(), {"rate_hz": 400.0}, "by their times there are 500"),
         (spoiled(), {"rows": (395, None)}, "5 rows, at least 10"),
@@ -586,6 +604,22 @@ def test_data_that_cannot_be_used_are_refused_in_words(
 def big_npz(path: Path) -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("q.npy", b"\0" * (600 << 20))
+
+
+def short_npz(path: Path) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("q.npy", npy_header((4,)) + bytes(20))
+
+
+def boastful_npz(path: Path) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("q.npy", npy_header((1 << 40, 2)) + bytes(32))
+
+
+def twofold_npz(path: Path) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("q.npy", npy_header((4,)) + bytes(32))
+        archive.writestr("q", npy_header((4,)) + bytes(32))
 
 
 def npy_header(shape: tuple[int, ...]) -> bytes:
@@ -623,6 +657,11 @@ def pickled() -> bytes:
         ("f.h5", b"nothing", "damaged, or no .h5 file"),
         ("f.xlsx", b"PK", "suffix '.xlsx', expected one of .csv"),
         ("f.npz", big_npz, "unpacks to 629145600 bytes, limit"),
+        ("f.npz", short_npz, "q is damaged: EOF: reading array data, expected 32 bytes got 20"),
+        ("f.npz", boastful_npz, "q is damaged: it says that it has shape"),
+        ("f.npz", twofold_npz, "two arrays are called q: save it anew"),
+        ("f.csv", "t,q1\n0,1\n".encode("utf-16-le"), "looks like UTF-16 .* save it as UTF-8"),
+        ("f.npy", npy_header((2, 2, 2)) + bytes(64), "in one or two dimensions, but has 3 dim"),
     ],
 )
 def test_files_that_cannot_be_read_are_refused_in_words(
@@ -730,3 +769,96 @@ def test_a_plain_array_is_a_table_without_names(tmp_path: Path, laas4: Robot) ->
     mapping = {"t_s": "1", "q_rad": "2-5", "tau_nm": "10-13"}
     found = measured(tmp_path / "f.npy", laas4, mapping=mapping)
     np.testing.assert_array_equal(found.tau_nm, given["tau"])
+
+
+# --- what is left out, and how it is called -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("q", "reason"),
+    [
+        (np.array([1, "a", None], object), "text or objects"),
+        (np.ones((ROWS, 1)) * 1j, "complex numbers"),
+        (np.ones((ROWS, 2, 2)), "3 dimensions"),
+        (np.array(["a", "b"]), "text"),
+    ],
+)
+def test_what_is_left_out_is_named_where_it_is_missed(
+    tmp_path: Path, bench1: Robot, q: np.ndarray, reason: str
+) -> None:
+    path = write_npz(tmp_path / "f.npz", {**arrays(joints=1), "q": q})
+    with pytest.raises(DatasetError, match=rf"left out: q \({reason}\); .*--map 'q_rad=NAME'$"):
+        measured(path, bench1)
+    with pytest.raises(DatasetError, match=rf"there is no such column; .*left out: q \({reason}"):
+        measured(path, bench1, mapping={"q_rad": "q"})
+
+
+@pytest.mark.parametrize(
+    ("q", "reason"),
+    [
+        (np.array([np.ones(3), np.ones(4)], object), "a cell array"),
+        (np.ones(ROWS) * 1j, "complex numbers"),
+        (scipy.sparse.csc_matrix(np.ones((ROWS, 1))), "a sparse matrix"),
+        ("text", "text"),
+    ],
+)
+def test_what_is_left_out_of_matlab_files(tmp_path: Path, q: Any, reason: str) -> None:
+    scipy.io.savemat(tmp_path / "f.mat", {"t": np.arange(ROWS), "q": q})
+    assert read_array_file(tmp_path / "f.mat").left_out == {"q": reason}
+
+
+def test_a_matlab_object_has_no_shape(tmp_path: Path) -> None:
+    scipy.io.savemat(tmp_path / "f.mat", {"t": np.arange(ROWS)})
+    flags = struct.pack("<IIII", 6, 8, 17, 0)
+    names = b"".join(struct.pack("<HH4s", 1, len(each), each) for each in (b"when", b"MCOS"))
+    more = struct.pack("<II", 14, len(flags + names)) + flags + names
+    (tmp_path / "f.mat").write_bytes((tmp_path / "f.mat").read_bytes() + more)
+    assert read_array_file(tmp_path / "f.mat").left_out == {"when": "an object"}
+
+
+def test_names_cannot_move_the_cursor(tmp_path: Path, bench1: Robot) -> None:
+    given = arrays(joints=1)
+    with h5py.File(tmp_path / "f.h5", "w") as file:
+        file["t"], file["x\x1b[31m"], file["tau\n"] = given["t"], given["q"], given["tau"]
+    with pytest.raises(DatasetError, match=r"f.h5 has t .*, x\\x1b\[31m \(400 × 1\)") as raised:
+        measured(tmp_path / "f.h5", bench1)
+    assert str(raised.value).isprintable()
+    # As it is shown, so it is called.
+    found = measured(tmp_path / "f.h5", bench1, mapping={"q_rad": r"x\x1b[31m"})
+    np.testing.assert_array_equal(found.q_rad, given["q"])
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+@pytest.mark.parametrize("name", ["f.csv", "f.csv.gz"])
+def test_text_as_spreadsheets_write_it(
+    tmp_path: Path, laas4: Robot, encoding: str, name: str
+) -> None:
+    text = write_csv(tmp_path / "f.txt", arrays(), mark="\t").read_text().encode(encoding)
+    (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    np.testing.assert_array_equal(measured(tmp_path / name, laas4).q_rad, arrays()["q"])
+
+
+def test_few_rows_of_no_numbers_are_said(tmp_path: Path, laas4: Robot) -> None:
+    given = arrays()
+    given["tau"][7] = 1e10
+    notes = measured(write_npz(tmp_path / "f.npz", given), laas4).notes
+    assert "1 of 400 rows have values that are no numbers, or beyond 1e+09: not valid" in notes
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"mapping": {"q_rad": "p"}},
+        {"mapping": {"q_rad": "q:1-2"}},
+        {"mapping": {"t_s": "none"}},
+        {"units": {"q_rad": "furlong"}},
+        {"units": {"iq_a": "mA"}},
+        {"rows": (1000, None)},
+        {"mapping": {"t_s": "none"}, "is_resampled": True, "rate_hz": 1000.0},
+    ],
+)
+def test_wrong_options_are_told_from_wrong_data(
+    tmp_path: Path, laas4: Robot, options: dict[str, Any]
+) -> None:
+    with pytest.raises(OptionError):
+        measured(write_npz(tmp_path / "f.npz", arrays()), laas4, **options)

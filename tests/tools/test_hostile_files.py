@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import resource
+import struct
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +21,7 @@ from estimation.array_files import read_array_file
 from estimation.csv_file import read_csv
 from estimation.errors import DatasetError
 from estimation.files import create_file
+from estimation.mat_file import read_mat5
 
 Armature = Callable[..., Any]
 
@@ -120,6 +123,71 @@ def test_long_doubles_may_overflow(tmp_path: Path) -> None:
     path = tmp_path / "long.npz"
     np.savez(path, q=np.array([np.longdouble("1e4000"), 1, 2]))
     assert read_array_file(path).fields["q"].ravel().tolist() == [np.inf, 1.0, 2.0]
+
+
+MAT_HEADER = b"MATLAB 5.0".ljust(124) + b"\x00\x01IM"
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (bytes(8 * 200_000), "more than 100000 elements"),
+        (struct.pack("<II", 14, 0) * 200_000, "more than 100000 elements"),
+        ((15, bytes(10_000_000)), "a compressed element is no variable"),
+        ((15, struct.pack("<II", 14, 1 << 30)), "unpacks to more than 1000000 bytes"),
+        ((15, struct.pack("<II", 14, 80) + bytes(40)), "it ends too early"),
+    ],
+)
+def test_matlab_files_of_little_that_becomes_much(
+    tmp_path: Path, data: bytes | tuple[int, bytes], message: str
+) -> None:
+    if isinstance(data, tuple):
+        packed = zlib.compress(data[1])
+        data = struct.pack("<II", data[0], len(packed)) + packed
+    (tmp_path / "f.mat").write_bytes(MAT_HEADER + data)
+    with pytest.raises(DatasetError, match=message):
+        list(read_mat5(tmp_path / "f.mat", 1_000_000))
+
+
+@pytest.mark.parametrize("name", ["f.h5", "f.mat"])
+def test_chunks_that_declare_too_much(tmp_path: Path, name: str) -> None:
+    def written(chunk: int, count: int = 1) -> Path:
+        with h5py.File(tmp_path / name, "w") as file:
+            for number in range(count):
+                file.create_dataset(f"q{number}", (2000,), "f4", maxshape=(None,), chunks=(chunk,))
+        return tmp_path / name
+
+    with pytest.raises(DatasetError, match="q0 has chunks of 67108868 bytes, limit 67108864"):
+        read_array_file(written((64 << 18) + 1))
+    with pytest.raises(DatasetError, match=r"it unpacks to .* bytes, limit 536870912"):
+        read_array_file(written(64 << 18, count=5))
+
+
+def test_chunks_that_hide_more_than_they_declare(tmp_path: Path) -> None:
+    path = tmp_path / "f.h5"
+    with h5py.File(path, "w") as file:
+        q = file.create_dataset("q", (2000,), "f8", chunks=(2000,), compression="gzip")
+        q.id.write_direct_chunk((0,), zlib.compress(bytes(300 << 20), 1))
+    with pytest.raises(DatasetError, match="q has a chunk that does not unpack to 16000 bytes"):
+        read_array_file(path)
+    with h5py.File(path, "w") as file:
+        how = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        how.set_chunk((2000,))
+        how.set_deflate(1)
+        how.set_deflate(1)
+        space = h5py.h5s.create_simple((2000,))
+        h5py.h5d.create(file.id, b"q", h5py.h5t.NATIVE_DOUBLE, space, how)
+    with pytest.raises(DatasetError, match="q is compressed more than once"):
+        read_array_file(path)
+
+
+def test_large_chunks_of_honest_files(tmp_path: Path) -> None:
+    values = np.random.default_rng(1).normal(size=200_000)
+    with h5py.File(tmp_path / "f.h5", "w") as file:
+        for name, more in {"q": {}, "p": {"shuffle": True, "fletcher32": True}}.items():
+            file.create_dataset(name, data=values, chunks=(150_000,), compression="gzip", **more)
+    for array in read_array_file(tmp_path / "f.h5").fields.values():
+        np.testing.assert_array_equal(array[:, 0], values)
 
 
 @pytest.mark.parametrize("seed", ["-1", str(1 << 63), "9" * 30])

@@ -6,6 +6,9 @@ import contextlib
 import hashlib
 import json
 import math
+import os
+import resource
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +17,7 @@ import numpy as np
 import pytest
 from public_data import data_folder
 
-from daq.recording import open_recording
+from daq.recording import RecordingWriter, open_recording
 from daq.recording.layout import MODES, STATES
 from estimation.dataset import read_stretches, summarise
 from estimation.preparation import choose_settings, prepare
@@ -228,10 +231,14 @@ def test_rows_units_references_and_resampling(armature: Armature, tmp_path: Path
         ("log.npz log.npz --robot laas4 --out r.h5", 2, "the same name"),
         ("log.npz --robot laas5 --out r.h5", 2, "laas5"),
         ("log.npz --robot bench1 --out r.h5", 1, "4 columns, expected 1"),
-        ("log.npz --robot laas4 --out r.h5 --unit q_rad=furlong", 1, "expected one of rad"),
+        ("log.npz --robot laas4 --out r.h5 --unit q_rad=furlong", 2, "expected one of rad"),
+        ("log.npz --robot laas4 --out r.h5 --unit q_rad=1e13", 2, "from 1e-12 to 1e+12"),
+        ("log.npz --robot laas4 --out r.h5 --map q_rad=p", 2, "there is no such column; log.npz"),
+        ("log.npz --robot laas4 --out r.h5 --map q_rad=q:1", 2, "1 columns, expected 4"),
+        ("log.npz --robot laas4 --out r.h5 --rows 9000:9999", 2, "0 rows, at least 10 are due"),
         ("none.npz --robot laas4 --out r.h5", 1, "there is no such file"),
-        ("log.npz --robot laas4 --out log.npz", 1, "exists and is not overwritten"),
-        ("log.npz --robot laas4 --out no/where/r.h5", 1, "cannot be written"),
+        ("log.npz --robot laas4 --out log.npz", 2, "--out log.npz: exists and is not overwritten"),
+        ("log.npz --robot laas4 --out no/where/r.h5", 2, "there is no folder no/where"),
     ],
 )
 def test_misuse(armature: Armature, log: Path, words: str, code: int, text: str) -> None:
@@ -240,6 +247,79 @@ def test_misuse(armature: Armature, log: Path, words: str, code: int, text: str)
     assert (result.exit_code, result.out) == (code, "")
     assert text in result.err
     assert sorted(path.name for path in log.parent.iterdir()) == ["log.npz"]
+
+
+# --- all of it or nothing -------------------------------------------------------------------------
+
+
+def test_the_file_of_another_is_left_alone(armature: Armature, log: Path, tmp_path: Path) -> None:
+    (tmp_path / "r.h5.part").write_text("mine")
+    out = tmp_path / "r.h5"
+    assert armature("import", str(log), "--robot", "laas4", "--out", str(out)).exit_code == 0
+    assert (tmp_path / "r.h5.part").read_text() == "mine"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["log.npz", "r.h5", "r.h5.part"]
+    assert out.stat().st_mode & 0o777 == (tmp_path / "r.h5.part").stat().st_mode & 0o777
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_nothing_is_left_behind_by_signals(
+    armature: Armature, log: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def interrupted(*_: object) -> None:
+        assert len(list(log.parent.iterdir())) == 2
+        signal.raise_signal(number)
+
+    monkeypatch.setattr(RecordingWriter, "append", interrupted)
+    result = armature("import", str(log), "--robot", "laas4", "--out", str(log.parent / "r.h5"))
+    assert (result.exit_code, result.out) == (130, "")
+    assert list(log.parent.iterdir()) == [log]
+
+
+def test_nothing_is_left_behind_on_a_full_disk(armature: Armature, log: Path) -> None:
+    out = log.parent / "r.h5"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, before[1]))
+    try:
+        result = armature("import", str(log), "--robot", "laas4", "--out", str(out))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert result.exit_code == 1
+    assert f"armature: {out}: cannot be written: File too large; make room" in result.err
+    assert list(log.parent.iterdir()) == [log]
+
+
+def test_one_of_several_at_a_time(
+    armature: Armature, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, close = log.parent / "r.h5", RecordingWriter.close
+
+    def overtaken(writer: RecordingWriter) -> None:
+        close(writer)
+        out.write_text("the other's")
+
+    monkeypatch.setattr(RecordingWriter, "close", overtaken)
+    result = armature("import", str(log), "--robot", "laas4", "--out", str(out))
+    assert result.exit_code == 1
+    assert f"{out}: exists and is not overwritten" in result.err
+    assert out.read_text() == "the other's"
+    assert sorted(path.name for path in log.parent.iterdir()) == ["log.npz", "r.h5"]
+
+
+def test_names_that_are_not_utf_8(armature: Armature, log: Path, tmp_path: Path) -> None:
+    odd, out = tmp_path / os.fsdecode(b"bad\xff.npz"), tmp_path / os.fsdecode(b"ou\xff.h5")
+    log.rename(odd)
+    words = ("import", str(odd), "--robot", "laas4", "--out", str(out))
+    result = armature(*words, "--json")
+    assert result.exit_code == 0
+    assert result.json["file"].endswith(r"/ou\udcff.h5")
+    assert result.json["files"][0]["path"].endswith(r"/bad\udcff.npz")
+    with open_recording(out) as recording:
+        assert recording.attributes["recording"] == r"ou\udcff"
+        assert r"q_rad from bad\udcff.npz:q in rad" in recording.events[0].text
+    out.unlink()
+    result = armature(*words)
+    assert result.exit_code == 0
+    assert r"bad\udcff.npz:q" in result.out
 
 
 # --- public data ----------------------------------------------------------------------------------
