@@ -51,7 +51,7 @@ T = TypeVar("T")
 _PATIENCE_S = 10.0
 """How long `--wait` waits for a loop that is being started."""
 _EXAMPLE = """\
-  armature loop --robot laas4 --link mock --duration 25 &
+  armature loop --robot laas4 --link mock --duration 20 &
   sleep 6
   armature send enable --wait
   armature send mode hold
