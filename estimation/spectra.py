@@ -37,6 +37,9 @@ _SEGMENT_S = 4.0
 _SEGMENT_ROWS_MIN, _SEGMENT_ROWS_MAX = 64, 1 << 15
 _CLEARLY = 20.0
 """How far above the noise floor a bin must be: chi-squared noise of a few segments stays below."""
+_APART_HZ = 5.0
+"""What stands out farther than this from the content below, and than its frequency again, is none
+of it: lines of 50, 100 and 250 Hz where a board's clock and ours beat."""
 _ALL_BUT = 1e-3
 """Share of the velocity's power that may lie beyond the bandwidth."""
 _FLOOR_BAND = (0.25, 0.45)
@@ -158,6 +161,10 @@ def content_end_hz(frequency_hz: FloatArray, bend_power: FloatArray, rate_hz: fl
     content = np.where(bend_power > _CLEARLY * floor * shape, bend_power, 0.0)
     # Frequency 0 is neither content nor noise: a bend's mean is the change of speed.
     content[0] = 0.0
+    bins = np.flatnonzero(content)
+    is_apart = np.diff(frequency_hz[bins]) > np.maximum(_APART_HZ, frequency_hz[bins[:-1]])
+    if is_apart.any():
+        content[bins[int(is_apart.argmax()) + 1] :] = 0.0
     content[1:] /= np.square(frequency_hz[1:])
     total = np.cumsum(content)
     if not total[-1] > 0.0:

@@ -116,6 +116,15 @@ def test_the_bandwidth_is_that_of_the_motion_whatever_the_noise(seed, shape, noi
     assert 0.4 * f0_hz * harmonics <= found_hz <= f0_hz * harmonics + 0.5
 
 
+@given(seeds, st.sampled_from([50.0, 100.0, 249.0]), st.floats(1e-5, 1e-3))
+def test_a_line_far_above_the_motion_is_none_of_it(seed, line_hz, size):
+    t_s = np.arange(20_000) / RATE_HZ
+    q, *_ = fourier(t_s, seed=seed)
+    q += size * np.sin(2.0 * np.pi * line_hz * t_s)
+    q += np.random.default_rng(seed).normal(0.0, 1e-6, q.size)
+    assert bandwidth_hz(q, RATE_HZ) <= 1.0
+
+
 def test_noise_alone_has_no_bandwidth_and_rest_neither():
     noise = np.random.default_rng(0).normal(size=(40_000, 3))
     assert bandwidth_hz(noise, RATE_HZ) == 0.0
