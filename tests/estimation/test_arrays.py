@@ -640,7 +640,11 @@ def pickled() -> bytes:
     [
         ("f.csv", b"", "has no values"),
         ("f.csv.gz", b"t,q1\n0,1\n", "damaged, or no .csv.gz file"),
-        ("f.csv.gz", gzip.compress(b"t,q1\n0,1\n" * 99)[:-20], "damaged, or no .csv.gz file"),
+        (
+            "f.csv.gz",
+            gzip.compress(b"t,q1\n0,1\n" * 99, mtime=0)[:-20],
+            "damaged, or no .csv.gz file",
+        ),
         ("f.npz.gz", b"", "suffix '.npz.gz', expected one of .csv"),
         ("f.npy", npy_header((1 << 40, 6)), "damaged, or no .npy file"),
         ("f.npy", pickled(), "damaged, or no .npy file"),
