@@ -23,9 +23,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimation.array_files import ArrayFile, FloatArray
+from estimation.array_files import ArrayFile
 from estimation.columns import Column, find_clocks, is_clock, join_clock, labels_of, select_columns
 from estimation.errors import DatasetError, OptionError
+from estimation.found_arrays import FloatArray
 from estimation.usual_names import joint_of, meaning_of, robot_order
 
 QUANTITIES = ("t_s", "q_rad", "dq_rad_s", "tau_nm", "iq_a", "q_ref_rad")

@@ -21,12 +21,11 @@ from estimation.errors import DatasetError, OptionError
 from estimation.even_rows import ROWS_MIN, make_even
 from estimation.plausibility import check_names, check_ranges, check_velocity
 from estimation.sampling import Sampling
+from estimation.sensible import VALUE_MAX, only_numbers
 
 FloatArray = NDArray[np.float64]
 Side = Literal["joint", "motor"]
 
-VALUE_MAX = 1e9
-"""Of any number: beyond it, arithmetic with its squares would overflow some day."""
 INVALID_MAX = 0.5
 """Share of the rows that may have no numbers."""
 
@@ -216,8 +215,7 @@ def _numbers(key: str, values: FloatArray) -> FloatArray:
         known = values[np.isfinite(values)]
         with np.errstate(over="ignore"):
             return values - known[0] if known.size else values
-    with np.errstate(invalid="ignore"):
-        return np.where(np.abs(values) <= VALUE_MAX, values, np.nan)
+    return only_numbers(values)
 
 
 def _check_valid(

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from estimation.array_files import ArrayFile, FloatArray, list_left_out
+from estimation.array_files import ArrayFile, list_left_out
+from estimation.found_arrays import FloatArray
 from estimation.time_stamps import REPEATED_MAX
 from estimation.usual_names import meaning_of
 

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimation.array_files import ArrayFile, FloatArray
+from estimation.array_files import ArrayFile
 from estimation.column_names import describe
 from estimation.errors import OptionError
+from estimation.found_arrays import FloatArray
 from estimation.usual_names import clock_of
 
 _RANGE = re.compile(r"^(\d{1,6})(?:-(\d{1,6}))?$")

@@ -29,6 +29,7 @@ from estimation.board_effects import (
 )
 from estimation.errors import DatasetError
 from estimation.sample_times import SampleTimes, is_in_time
+from estimation.sensible import only_numbers
 from estimation.spikes import find_spikes
 from estimation.stretch import Stretch
 from estimation.uniform_rows import at, make_grid
@@ -38,7 +39,6 @@ from estimation.usable_rows import (
     DatasetSummary,
     UsableRows,
     are_commands,
-    is_number,
 )
 
 FloatArray = NDArray[np.float64]
@@ -218,7 +218,7 @@ class _Reader:
         names += ["joint_velocity_rad_s"] if self._has_velocity else []
         sound = (recording["joint_valid"][rows] == 1).all(axis=1) & is_sure
         sound &= are_commands(recording, rows)
-        columns = {name: _numbers(recording[name][rows]) for name in names}
+        columns = {name: only_numbers(recording[name][rows]) for name in names}
         for values in columns.values():
             sound &= ~np.isnan(values).any(axis=1)
         judged = np.flatnonzero(sound)
@@ -256,14 +256,8 @@ class _Reader:
             return None
         column = self._recording[name]
         chosen = column[rows.rows][rows.sound] if isinstance(rows, _Chosen) else column[rows]
-        values = _numbers(np.asarray(chosen, np.float64))
+        values = only_numbers(np.asarray(chosen, np.float64))
         return None if np.isnan(values).all() else values
-
-
-def _numbers(values: FloatArray) -> FloatArray:
-    """The same, with NaN for what is no number."""
-    is_known = is_number(values)
-    return values if is_known.all() else np.where(is_known, values, np.nan)
 
 
 def _drive_factors(robot: Robot, number: int) -> tuple[float, float]:

@@ -6,7 +6,7 @@ filters go on (`estimation.uniform_rows`), but what lies in them never counts. W
 - Where the robot is active and all joints follow a trajectory (`joint_mode` play), if the recording
   has any of it; else where it is active and no joint is off. An imported recording (link `import`)
   is used whole: nobody commanded anything there.
-- Values that are numbers (`VALUE_MAX`), beside commands that a board can hold (`COMMAND_MAX`).
+- Values that are numbers (`estimation.sensible`), and commands that a board holds (`COMMAND_MAX`).
 - A reply is older than the command beside it: what row k measured was latched when exchange k - 1
   ended, and until then command k - 2 was obeyed. The first two rows of a mode show the one before.
 - Where the zero of a joint changes (`joint_is_homed`), positions jump: a run ends there, too.
@@ -21,9 +21,9 @@ import numpy as np
 
 from daq.recording import Recording
 from daq.recording.layout import COLUMNS, MODES, STATES
-from estimation.arrays import VALUE_MAX
 from estimation.board_effects import COMMAND_MAX
 from estimation.errors import DatasetError
+from estimation.sensible import is_number
 
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -274,12 +274,6 @@ def _extend(runs: list[tuple[int, int]], usable: Flags, joined: Flags, first: in
     if runs and found[0][0] == first and runs[-1][1] == first and joined[0]:
         found[0] = (runs.pop()[0], found[0][1])
     runs += found
-
-
-def is_number(values: Any, limit: float = VALUE_MAX) -> Flags:
-    """Which values are finite, and no larger than any that is measured."""
-    result: Flags = np.abs(values) <= limit
-    return result
 
 
 def are_commands(recording: Recording, rows: slice) -> Flags:

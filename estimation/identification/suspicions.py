@@ -59,10 +59,9 @@ def find_suspicions(
         recordings: Of the identification data.
     """
     names = problem.regressor.parameters.joint_names
-    problems = [
-        f"the torque of {name} seems to have the opposite sign" for name in _turned(problem)
-    ]
-    strange = _strange(problem)
+    fits = [_own_fit(problem, joint) for joint in range(len(names))]
+    turned, strange = _turned(problem, fits), _strange(problem, fits)
+    problems = [f"the torque of {name} seems to have the opposite sign" for name in turned]
     if strange:
         problems.append(
             f"the torque of {', '.join(strange)} does not belong to its motion: check the order of "
@@ -148,7 +147,7 @@ def _own_fit(problem: Problem, joint: int) -> _OwnFit:
     return _OwnFit(coefficients, deviations, size, left / size if size > 0.0 else 0.0)
 
 
-def _turned(problem: Problem) -> tuple[str, ...]:
+def _turned(problem: Problem, fits: Sequence[_OwnFit]) -> list[str]:
     """Joints whose Coulomb friction would drive them, beyond doubt."""
     parameters = problem.regressor.parameters
     found = []
@@ -156,26 +155,26 @@ def _turned(problem: Problem) -> tuple[str, ...]:
         item = parameters.items[index]
         if item.kind != "coulomb":
             continue
-        fit = _own_fit(problem, item.joint)
+        fit = fits[item.joint]
         is_large = fit.coefficients[row] < -_MATTERS * fit.size
         if is_large and fit.coefficients[row] < -_BEYOND_DOUBT * fit.deviations[row]:
             found.append(parameters.joint_names[item.joint])
-    return tuple(found)
+    return found
 
 
-def _strange(problem: Problem) -> tuple[str, ...]:
+def _strange(problem: Problem, fits: Sequence[_OwnFit]) -> list[str]:
     """Joints whose torque their own motion does not explain, and that of all still less.
 
     What a model lacks (a soft gear, say) leaves as much alone as together.
     """
     factors = problem.factors
     norms, sizes = factors.joint_errors(solve(factors.total(), factors.rank))
-    found = []
-    for joint, name in enumerate(problem.regressor.parameters.joint_names):
-        alone = _own_fit(problem, joint).left
-        if alone > _UNEXPLAINED and norms[joint] > _WORSE_TOGETHER * alone * sizes[joint]:
-            found.append(name)
-    return tuple(found)
+    return [
+        name
+        for joint, name in enumerate(problem.regressor.parameters.joint_names)
+        if fits[joint].left > _UNEXPLAINED
+        and norms[joint] > _WORSE_TOGETHER * fits[joint].left * sizes[joint]
+    ]
 
 
 def _cad_doubts(problem: Problem) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -53,14 +53,9 @@ def reach_verdict(
     row = next(method for method in methods if method.name == chosen)
     floor = next((method for method in methods if method.name == "uls"), None)
     judged = row.judged
-    problems, doubts = _problems(methods, row), _doubts(row, joint_names, residuals, base)
-    useless = [
-        f"{name} ({error:.0f} %)"
-        for name, error in zip(joint_names, judged.per_joint, strict=True)
-        if not error <= _JOINT_USELESS_PERCENT
-    ]
-    if useless:
-        problems.append(f"it does not predict {_few(useless)}")
+    errors = dict(zip(joint_names, judged.per_joint, strict=True))
+    problems, doubts = _problems(methods, row, errors), _doubts(row, errors, residuals, base)
+    ratio = 1.0
     if floor is not None:
         ratio = row.identification.moving / max(floor.identification.moving, 1e-12)
         if ratio > _CONTRADICT:
@@ -72,15 +67,13 @@ def reach_verdict(
         doubts += suspicions.doubts
     if is_relaxed:
         doubts.append("bounds had to give way")
-    worst = max(range(len(joint_names)), key=lambda joint: judged.per_joint[joint])
+    worst = max(joint_names, key=errors.__getitem__)
     text = (
         f"{chosen} leaves {judged.moving:.2f} % of the torque where joints move and "
-        f"{judged.all_rows:.2f} % over all rows; most at {joint_names[worst]}, "
-        f"{judged.per_joint[worst]:.1f} %"
+        f"{judged.all_rows:.2f} % over all rows; most at {worst}, {errors[worst]:.1f} %"
     )
     if floor is not None and floor.name != chosen:
-        near = row.identification.moving / max(floor.identification.moving, 1e-12)
-        text += f". Its error is {near:.3f} times that of unconstrained least squares, the floor"
+        text += f". Its error is {ratio:.3f} times that of unconstrained least squares, the floor"
     if problems:
         text += f". It is not to be relied on: {'; '.join(problems)}"
     if doubts:
@@ -94,7 +87,9 @@ def reach_verdict(
     return Verdict(is_usable=not problems, text=text, scope=scope, doubts=tuple(doubts))
 
 
-def _problems(methods: Sequence[MethodResult], row: MethodResult) -> list[str]:
+def _problems(
+    methods: Sequence[MethodResult], row: MethodResult, errors: Mapping[str, float]
+) -> list[str]:
     """Why it is not to be used."""
     judged = row.judged
     cad = next((method for method in methods if method.name == "cad"), None)
@@ -105,41 +100,43 @@ def _problems(methods: Sequence[MethodResult], row: MethodResult) -> list[str]:
         problems.append("its inertia matrix is not positive definite everywhere")
     if not judged.moving <= _GOOD_PERCENT:
         problems.append(f"{judged.moving:.1f} % of the torque is left (limit {_GOOD_PERCENT:g} %)")
-    if cad is not None and cad.name != row.name:
-        cad_errors = cad.judged
-        if judged.moving >= cad_errors.moving:
-            problems.append(f"CAD predicts as well ({cad_errors.moving:.2f} %)")
+    if cad is not None and cad.name != row.name and judged.moving >= cad.judged.moving:
+        problems.append(f"CAD predicts as well ({cad.judged.moving:.2f} %)")
     if row.validation is not None and row.validation.moving > 3.0 * row.identification.moving:
         problems.append("it predicts data it knows much better than others: too much is fitted")
+    useless = [
+        f"{name} ({error:.0f} %)"
+        for name, error in errors.items()
+        if not error <= _JOINT_USELESS_PERCENT
+    ]
+    if useless:
+        problems.append(f"it does not predict {_few(useless)}")
     return problems
 
 
 def _doubts(
     row: MethodResult,
-    joint_names: Sequence[str],
+    errors: Mapping[str, float],
     residuals: Sequence[ResidualTest],
     base: Sequence[BaseParameter],
 ) -> list[str]:
     """Why one should look before using it."""
-    judged = row.judged
     doubts = []
     if row.validation is not None:
         known, unknown = row.identification, row.validation
         if max(map(abs, np.subtract(known.per_joint, unknown.per_joint))) < _SAME_PERCENT:
             doubts.append("validation and identification data are the same")
-    pairs = zip(joint_names, judged.per_joint, strict=True)
     bad = [
         f"{name} ({error:.0f} %)"
-        for name, error in pairs
+        for name, error in errors.items()
         if _JOINT_PERCENT < error <= _JOINT_USELESS_PERCENT
     ]
     if bad:
         doubts.append(f"much is left at {_few(bad)}")
-    by_name = dict(zip(joint_names, judged.per_joint, strict=True))
     slow = [
         f"{test.joint} ({test.memory_s:.2g} s)"
         for test in residuals
-        if test.memory_s > _MEMORY_S and by_name[test.joint] > 1.0
+        if test.memory_s > _MEMORY_S and errors[test.joint] > 1.0
     ]
     if slow:
         doubts.append(f"what is left is no noise but lasts, at {_few(slow)}")
