@@ -11,8 +11,8 @@ from pathlib import Path
 
 
 def name_text(path: str | os.PathLike[str]) -> str:
-    """A file's name or path as text; the bytes of one need not be UTF-8, those of JSON must."""
-    return os.fsencode(path).decode(errors="backslashreplace")
+    r"""A file's name or path as any file can hold it: what is not UTF-8 is written as \udcff."""
+    return os.fspath(path).encode("utf-8", "backslashreplace").decode()
 
 
 def plain(text: str) -> str:

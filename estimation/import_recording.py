@@ -6,7 +6,6 @@ no boards, and clocks are virtual. What nobody measured is NaN. Two events say w
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from daq.recording.layout import COLUMNS, Axis
 from daq.robot import Robot
 from estimation.array_files import ArrayFile
 from estimation.arrays import ImportOptions, Measurements
-from estimation.files import plain
+from estimation.files import name_text, plain
 from estimation.usable_rows import IMPORT_LINK
 
 EVENT, FACTS_EVENT = "import", "import_facts"
@@ -98,11 +97,6 @@ def write_import(
     return facts
 
 
-def storable(text: str | os.PathLike[str]) -> str:
-    r"""A name as it is, but for bytes that are not UTF-8, which are written as \udcff."""
-    return os.fspath(text).encode("utf-8", "backslashreplace").decode()
-
-
 def _write(
     path: Path, info: RecordingInfo, facts: dict[str, Any], measurements: Measurements
 ) -> None:
@@ -134,10 +128,10 @@ def _info(
     start_utc_ns = files[0].path.stat().st_mtime_ns
     return RecordingInfo(
         session=f"import-{files[0].sha256[:8]}",
-        recording=storable(path.stem),
+        recording=name_text(path.stem),
         robot=robot.name,
         robot_text=robot_file.text,
-        robot_source=storable(robot_file.source),
+        robot_source=name_text(robot_file.source),
         joint_names=tuple(joint.name for joint in robot.joints),
         board_names=(),
         board_profiles=(),
@@ -162,7 +156,7 @@ def _facts(
     sampling = measurements.sampling
     return {
         "files": [
-            {"name": file.name, "path": storable(file.path), "sha256": file.sha256}
+            {"name": file.name, "path": name_text(file.path), "sha256": file.sha256}
             for file in files
         ],
         "taken": {

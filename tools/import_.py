@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from daq.errors import ConfigError
 from daq.robot import parse_robot, robot_text
 from estimation.errors import DatasetError, OptionError
-from estimation.files import plain
+from estimation.files import name_text, plain
 from tools.cli import (
     OK,
     Verbs,
@@ -102,7 +102,6 @@ def _import(arguments: argparse.Namespace) -> int:
     from estimation.import_recording import (  # noqa: PLC0415
         Origin,
         RobotFile,
-        storable,
         write_import,
     )
 
@@ -121,7 +120,7 @@ def _import(arguments: argparse.Namespace) -> int:
             options=options,
             origin=Origin(host=platform.node(), armature_version=__version__),
         )
-    facts = {"file": storable(arguments.out), "robot": robot.name, **facts}
+    facts = {"file": name_text(arguments.out), "robot": robot.name, **facts}
     if arguments.json:
         print_json(facts)
     else:

@@ -28,7 +28,7 @@ class Realism(StrEnum):
     """How much physics a constrained estimate keeps to (seed 001)."""
 
     BOUNDS = "bounds"
-    """CLS-1: bounds on masses and centres of mass."""
+    """CLS-1: bounds on masses and centres of mass: a box, or else the link's ellipsoid."""
     CONSISTENT = "consistent"
     """CLS-2: also every pseudo-inertia positive definite."""
     DENSITY = "density"
@@ -141,6 +141,9 @@ def link_bounds(x: cp.Variable, bounds: Bounds, scales: Scales, *, realism: Real
             if link.ellipsoid is not None:
                 result.append(_density_bound(x, joint, name, link.ellipsoid, scales))
     if realism is Realism.BOUNDS:
+        for joint, (name, link) in enumerate(zip(bounds.joint_names, bounds.links, strict=True)):
+            if link.centre_m is None and link.ellipsoid is not None:
+                result.append(_centre_ellipsoid(x, joint, name, link.ellipsoid, scales))
         # Nothing else keeps masses positive there.
         result += [
             Bound(f"mass of {name} > 0", 1e-6 - masses[joint], "kg", scales.mass_kg)
@@ -242,3 +245,15 @@ def _density_bound(
     axes = ", ".join(f"{value:.4g}" for value in ellipsoid.semi_axes_m)
     what = f"mass of {name} inside its ellipsoid (centre {middle} m, semi-axes {axes} m)"
     return Bound(what, excess, "kg", scales.mass_kg)
+
+
+def _centre_ellipsoid(
+    x: cp.Variable, joint: int, name: str, ellipsoid: Ellipsoid, scales: Scales
+) -> Bound:
+    """‖Q^(-1/2)(mc − m·centre)‖ ≤ m: of the centre of mass alone."""
+    centre = np.array(ellipsoid.centre_m) / scales.length_m
+    axes = np.array(ellipsoid.semi_axes_m) / scales.length_m
+    mass = x[10 * joint]
+    moment = x[10 * joint + 1 : 10 * joint + 4]
+    excess = cp.norm(cp.multiply(1.0 / axes, moment - mass * centre)) - mass
+    return Bound(f"centre of mass of {name} inside its ellipsoid", excess, "kg", scales.mass_kg)

@@ -83,15 +83,13 @@ def gather(request: Request, progress: Callable[[str], None]) -> Gathered:
     stretches = Stretches(request.recordings, all_modes=request.wishes.all_modes)
     settings, notes = choose_preparation(stretches, request.wishes)
     samples = Samples(stretches, settings, regressor.switching, request.wishes)
-    # A lower cut-off makes residuals remember longer.
-    block_s = request.block_s * max(1.0, CUTOFF_MIN_HZ / settings.cutoff_hz)
-    training = reduce_samples(regressor, base, samples, block_s=block_s)
+    training = reduce_samples(regressor, base, samples, block_s=request.block_s)
     paths, wishes = _validation_of(request)
     validation, validation_samples = None, None
     if paths:
         progress("reading validation")
         validation_samples = Samples(paths, settings, regressor.switching, wishes)
-        validation = reduce_samples(regressor, base, validation_samples, block_s=block_s)
+        validation = reduce_samples(regressor, base, validation_samples, block_s=request.block_s)
     recordings = tuple(summary_of(path, request.wishes) for path in request.recordings)
     return Gathered(
         robot=robot,
@@ -103,6 +101,7 @@ def gather(request: Request, progress: Callable[[str], None]) -> Gathered:
             *notes,
             *_rounded_notes(base.rounded),
             *_lost_notes(samples.lost_share),
+            *_averaged_notes(samples.periods),
             *(note for known in recordings for note in known.notes),
         ),
         samples=samples,
@@ -189,11 +188,13 @@ def reduce_samples(
         regressor: Of the arm.
         base: Its base parameters.
         samples: Prepared samples, gone through once.
-        block_s: Length of a block of time.
+        block_s: Length of a block of time, for filters of `CUTOFF_MIN_HZ` and more.
 
     Raises:
         DatasetError: There are no rows.
     """
+    # A lower cut-off makes residuals remember longer.
+    block_s *= max(1.0, CUTOFF_MIN_HZ / samples.settings.cutoff_hz)
     reducer = Reducer(regressor, base, block_s=block_s, repeats_s=samples.repeats_s())
     for number, prepared in samples:
         reducer.add(prepared, number)
@@ -248,6 +249,10 @@ def _lost_notes(share: float) -> tuple[str, ...]:
         f"{100.0 * share:.2g} % of the samples were lost or late: filters go on across them, but "
         "they and what lies beside them do not count",
     )
+
+
+def _averaged_notes(periods: int) -> tuple[str, ...]:
+    return (f"averaged over {periods} periods of the motion",) if periods else ()
 
 
 def _homing_notes(path: Path, not_homed: int) -> tuple[str, ...]:

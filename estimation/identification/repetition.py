@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estimation.errors import DatasetError
-from estimation.preparation import Prepared, average_periods
+from estimation.preparation import PeriodAverage, Prepared, average_periods
 
 FloatArray = NDArray[np.float64]
 
@@ -77,17 +77,17 @@ def _refined_s(prepared: Prepared, about_s: float, within_s: float) -> float | N
     return lags[int(np.argmin(found))] * period_s
 
 
-def average_repetitions(prepared: Prepared) -> Prepared:
+def average_repetitions(prepared: Prepared) -> PeriodAverage:
     """The mean period of a motion that repeats itself.
 
     Args:
         prepared: Samples of one stretch; what comes before the repeated motion is left out.
 
     Returns:
-        One period.
+        One period, and how many it is the mean of.
 
     Raises:
-        DatasetError: The motion does not repeat itself, or its period is no whole number of rows.
+        DatasetError: The motion does not repeat itself, or there are fewer than two whole periods.
     """
     period_s = find_period_s(prepared)
     if period_s is None:
@@ -102,4 +102,11 @@ def average_repetitions(prepared: Prepared) -> Prepared:
     unlike = np.flatnonzero(far.any(axis=1))
     # Where it begins to be as it will be a period later.
     start = int(unlike[unlike < len(far) // 2][-1]) + 1 if (unlike < len(far) // 2).any() else 0
-    return average_periods(prepared.select(slice(start, None)), period_s).prepared
+    left_s = (len(prepared) - start) * prepared.period_s
+    if left_s < 2.0 * period_s:
+        raise DatasetError(
+            f"{prepared.source}: of its motion, which repeats itself after {period_s:.4g} s, "
+            f"{left_s:.4g} s are left once borders are trimmed; two periods are due to average "
+            "over: record for longer (`armature excite --duration`)"
+        )
+    return average_periods(prepared.select(slice(start, None)), period_s)

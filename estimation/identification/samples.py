@@ -64,6 +64,7 @@ class Samples:
         paths: The recordings.
         settings: How they are prepared.
         lost_share: Of the samples, known once they were gone through: lost, or taken too late.
+        periods: That were averaged over, of the recording with the fewest; 0 where none were.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Samples:
         self._wishes = wishes
         self._kept: list[tuple[int, Prepared]] | None = None
         self.lost_share = 0.0
+        self.periods = 0
 
     def __iter__(self) -> Iterator[tuple[int, Prepared]]:
         """Number of the recording, and samples of one stretch of it."""
@@ -96,7 +98,9 @@ class Samples:
                 if not len(prepared):
                     continue
                 if self._wishes.is_averaged:
-                    prepared = average_repetitions(prepared)
+                    average = average_repetitions(prepared)
+                    prepared = average.prepared
+                    self.periods = min(self.periods or average.periods, average.periods)
                 yield number, prepared
                 rows += len(prepared)
                 if kept is not None and rows <= KEPT_ROWS_MAX:

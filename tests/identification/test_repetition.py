@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from identification_examples import fourier_motion, prepared
 
+from estimation.errors import DatasetError
 from estimation.excitation.fourier import FreeCoefficients
 from estimation.excitation.motion import Motion
-from estimation.identification.repetition import find_period_s
+from estimation.identification.repetition import average_repetitions, find_period_s
 from estimation.preparation import Prepared
 
 
@@ -75,3 +78,24 @@ def test_a_motion_that_never_repeats_itself_has_no_period() -> None:
 def test_too_little_and_standing_still(rows: int) -> None:
     assert find_period_s(of_angles(np.zeros((rows, 2)))) is None
     assert find_period_s(of_angles(series(0.1, 0.01 * rows, 0)[: min(rows, 15)])) is None
+
+
+@pytest.mark.parametrize("seconds", [30.5, 45.0])
+def test_a_repeated_motion_is_averaged(seconds: float) -> None:
+    q_rad = series(0.1, seconds, 4)
+    whole = of_angles(np.concatenate([np.repeat(q_rad[:1] + 1.0, 150, 0), q_rad]))
+    noise = np.random.default_rng(0).standard_normal(whole.tau_nm.shape)
+    average = average_repetitions(dataclasses.replace(whole, tau_nm=noise))
+    periods = int(seconds // 10.0)
+    assert average.periods == periods
+    assert len(average.prepared) == 1000
+    assert average.prepared.tau_nm.std() == pytest.approx(periods**-0.5, rel=0.05)
+    first = round(average.prepared.t_s[0] / 0.01) - 150
+    np.testing.assert_allclose(average.prepared.q_rad, q_rad[first : first + 1000], atol=1e-9)
+
+
+def test_what_came_less_than_twice_is_not_averaged() -> None:
+    with pytest.raises(DatasetError, match=r"after 10 s, 19 s are left .* record for longer"):
+        average_repetitions(of_angles(series(0.1, 19.0, 4)))
+    with pytest.raises(DatasetError, match="does not repeat itself"):
+        average_repetitions(of_angles(series(0.1, 9.0, 4)))

@@ -523,7 +523,7 @@ def test_names_that_are_not_utf8(arm: Arm, tmp_path: Path) -> None:
     out = Path(os.fsdecode(os.fsencode(tmp_path) + b"/out\xff"))
     outcome = armature("identify", odd, "--method", "cls2", "--no-report", "--json", "--out", out)
     assert outcome.exit_code == 0, outcome.err
-    assert outcome.json["recordings"][0]["file"] == "r\\xff.h5"
+    assert outcome.json["recordings"][0]["file"] == "r\\udcff.h5"
     assert (out / "result.json").is_file()
 
 
