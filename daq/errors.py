@@ -12,7 +12,7 @@ DaqError
     └── DeviceGoneError            the device vanished while we used it
 ```
 
-A corrupt frame inside the loop is data, not an exception: `daq.board` counts it and says so.
+A corrupt frame inside the loop is data, not an exception: `daq.boards.board` counts it and says so.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from firmware_protocol.fields import Framing
-from hw_mocks.faults import FaultScript
-from hw_mocks.faulty_wire import FaultyWire
+from hw_mocks.faults.script import FaultScript
+from hw_mocks.faults.wire import FaultyWire
 from hw_mocks.mock_robot import MockRobot
 
 

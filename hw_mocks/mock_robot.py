@@ -12,14 +12,14 @@ from daq.robot import BoardPort, Joint, Robot
 from firmware_protocol.errors import UnknownNameError
 from firmware_protocol.profile import Profile
 from firmware_protocol.profiles import profile_named
-from hw_mocks.actuator import Actuator, make_actuators
-from hw_mocks.board import MockBoard
-from hw_mocks.effects import PRESETS, Effects
+from hw_mocks.boards.board import MockBoard
+from hw_mocks.boards.motor_output import Connection, MotorOutput
 from hw_mocks.errors import MockConfigError
-from hw_mocks.load_arm import LoadArm
-from hw_mocks.motor_output import Connection, MotorOutput
-from hw_mocks.plant import make_plant
-from hw_mocks.truth import Truth, draw_truth
+from hw_mocks.plants.actuator import Actuator, make_actuators
+from hw_mocks.plants.effects import PRESETS, Effects
+from hw_mocks.plants.load_arm import LoadArm
+from hw_mocks.plants.plant import make_plant
+from hw_mocks.plants.truth import Truth, draw_truth
 
 STEP_NS = 250_000
 _STEP_S = STEP_NS * 1e-9

@@ -8,9 +8,9 @@ import select
 import tty
 from collections.abc import Callable
 
-from hw_mocks.board import MockBoard
-from hw_mocks.faults import Fault, FaultKind, FaultScript
-from hw_mocks.faulty_wire import flip_bit, hold_board
+from hw_mocks.boards.board import MockBoard
+from hw_mocks.faults.script import Fault, FaultKind, FaultScript
+from hw_mocks.faults.wire import flip_bit, hold_board
 from hw_mocks.mock_robot import MockRobot
 from hw_mocks.realtime import RealTime
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hw_mocks.emulated_spi.server import SpidevServer, SpiTransfer
-from hw_mocks.faults import FaultKind, FaultScript
-from hw_mocks.faulty_wire import FaultyWire, hold_board
+from hw_mocks.faults.script import FaultKind, FaultScript
+from hw_mocks.faults.wire import FaultyWire, hold_board
 from hw_mocks.mock_robot import MockRobot
 from hw_mocks.realtime import RealTime
 

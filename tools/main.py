@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from tools.cli import open_streams, run_guarded
+from tools.shared.cli import open_streams, run_guarded
 from tools.version import __version__
 
 VERBS = {
@@ -34,9 +34,10 @@ VERBS = {
     "send": "send a command to a running loop",
     "status": "show how a running loop is doing",
 }
-"""Each verb is the module of that name in this package, with _ for -; `add_to` adds the options."""
-_MODULES = {"import": "import_"}
-"""Verbs whose module cannot have their name: Python has it already."""
+"""A verb is a module of `tools.verbs`, with _ for -; its `add_to` adds the options."""
+_ROOMS = {verb: f"tools.{verb}.verb" for verb in ("bench", "demo", "identify", "mock")}
+"""Verbs of several files."""
+_MODULES = {**_ROOMS, "import": "tools.verbs.import_"}  # Python has the word `import` already
 
 
 def make_parser(verb: str | None = None) -> argparse.ArgumentParser:
@@ -56,8 +57,8 @@ def make_parser(verb: str | None = None) -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(metavar="VERB", required=True)
     for name, summary in VERBS.items():
         if name == verb:
-            module = _MODULES.get(name, name.replace("-", "_"))
-            importlib.import_module(f"tools.{module}").add_to(verbs, summary)
+            module = _MODULES.get(name, f"tools.verbs.{name.replace('-', '_')}")
+            importlib.import_module(module).add_to(verbs, summary)
         else:
             verbs.add_parser(name, help=summary)
     return parser

@@ -17,7 +17,7 @@ import msgspec
 from daq.errors import ConfigError
 from daq.recording.bench_events import BenchHeader, LoadArm, MockTruth
 from daq.robot import Gains, Joint, Robot
-from daq.robot.velocity_gains import advice, choose_gains
+from daq.robot.editing.velocity_gains import advice, choose_gains
 
 TURN_MAX_S = 4.0
 """How long the slowest plateau takes for a motor turn, by default."""

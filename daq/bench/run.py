@@ -40,7 +40,7 @@ from daq.recording.bench_events import (
     SWING_END,
     UNSETTLED,
 )
-from daq.states import State
+from daq.samples.states import State
 from daq.stream import messages as m
 from daq.stream.errors import RefusedError
 

@@ -36,7 +36,7 @@ class Link(Protocol):
             answered in time.
 
         Raises:
-            OSError: The device failed; `daq.board` names the failure.
+            OSError: The device failed; `daq.boards.board` names the failure.
         """
         ...
 

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daq.loop.control import Control
-from daq.loop.machine import Machine
+from daq.loop.safety.machine import Machine
 from daq.loop.setup import Loop
-from daq.states import State
+from daq.loop.tracks.control import Control
+from daq.samples.states import State
 from daq.stream import messages as m
 from daq.stream.errors import RefusedError
 

@@ -11,16 +11,16 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 
-from daq.batches import SAMPLES_PER_BATCH
-from daq.loop.control import Control
 from daq.loop.events import Events
-from daq.loop.machine import Machine
-from daq.loop.monitor import DeadlineBudget, UnitGuard
+from daq.loop.io.loop_board import Unit
 from daq.loop.output import Output
-from daq.loop.timing import Histogram
-from daq.loop.unit import Unit
-from daq.samples import SKIPPED_MAX, TIMING_MAX_NS, SampleLayout
-from daq.states import State
+from daq.loop.process.timing import Histogram
+from daq.loop.safety.machine import Machine
+from daq.loop.safety.monitor import DeadlineBudget, UnitGuard
+from daq.loop.tracks.control import Control
+from daq.samples.batches import SAMPLES_PER_BATCH
+from daq.samples.sample import SKIPPED_MAX, TIMING_MAX_NS, SampleLayout
+from daq.samples.states import State
 
 Chore = Callable[[], object]
 

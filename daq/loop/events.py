@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 
-from daq.batches import Event
+from daq.samples.batches import Event
 
 PENDING_MAX = 200
 REMEMBERED = 20
 _TEXT_MAX, _SOURCE_MAX = 2000, 200
-"""What a batch's header may carry (`daq.batches`)."""
+"""What a batch's header may carry (`daq.samples.batches`)."""
 
 
 class Events:

@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from daq.loop.cycle import Cycle
-from daq.loop.homing import HomingRun
-from daq.loop.recorder_watch import RecorderWatch
-from daq.loop.track import Track
-from daq.loop.upload import Upload
+from daq.loop.process.recorder_watch import RecorderWatch
+from daq.loop.tracks.homing import HomingRun
+from daq.loop.tracks.track import Track
+from daq.loop.tracks.upload import Upload
 from daq.loop.wording import beyond
 from daq.motion.errors import MotionError
 from daq.motion.homing import HINT_MAX
 from daq.robot import Gains, Robot
-from daq.states import MODE_NAMES, Mode, State
+from daq.samples.states import MODE_NAMES, Mode, State
 from daq.stream import messages as m
 from daq.stream.errors import RefusedError
 

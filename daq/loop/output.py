@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from daq.batches import (
+from daq.loop.events import Events
+from daq.samples.batches import (
     SAMPLES_PER_BATCH,
     SCHEMA,
     Event,
@@ -14,7 +15,6 @@ from daq.batches import (
     Session,
     encode_header,
 )
-from daq.loop.events import Events
 
 Sink = Callable[[bytes, bytes], None]
 """Takes header and payload of a batch; must neither block nor raise."""

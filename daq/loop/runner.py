@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from daq.loop.cycle import Cycle
-from daq.states import State
+from daq.samples.states import State
 
 TIME_IS_OVER = "the time is over"
 _FAREWELL_CYCLES = 3

@@ -8,23 +8,23 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from daq.batches import SCHEMA, BoardInfo, Event, Session
-from daq.board import Board
+from daq.boards.board import Board
+from daq.boards.wire_limits import wire_problems
 from daq.errors import ConfigError
-from daq.loop.control import Control
 from daq.loop.cycle import Cycle
 from daq.loop.events import Events
-from daq.loop.following import FollowingGuard
 from daq.loop.handler import Handler
-from daq.loop.machine import Machine
-from daq.loop.monitor import DeadlineBudget, make_guards
+from daq.loop.io.loop_board import Unit
 from daq.loop.output import Output, Sink
-from daq.loop.recorder_watch import RecorderWatch
-from daq.loop.status import StatusMaker
-from daq.loop.unit import Unit
+from daq.loop.process.recorder_watch import RecorderWatch
+from daq.loop.process.status import StatusMaker
+from daq.loop.safety.following import FollowingGuard
+from daq.loop.safety.machine import Machine
+from daq.loop.safety.monitor import DeadlineBudget, make_guards
+from daq.loop.tracks.control import Control
 from daq.robot.description import Robot
-from daq.samples import SampleLayout
-from daq.wire_limits import wire_problems
+from daq.samples.batches import SCHEMA, BoardInfo, Event, Session
+from daq.samples.sample import SampleLayout
 from firmware_protocol.codec import command_codec
 from firmware_protocol.fingerprint import fingerprint
 

@@ -1,9 +1,9 @@
 """What is in a journal, and how to read it whatever happened to it.
 
-Records of `daq.batches` follow one another: the session, the `Part` that it is, batches, and an
-`End` if it came to one. Each has a checksum, so a torn end is recognised, and so is damage in the
-middle, behind which reading goes on at the next sound record. The session is there twice: without
-it nothing else makes sense. Nothing here writes.
+Records of `daq.samples.batches` follow one another: the session, the `Part` that it is, batches,
+and an `End` if it came to one. Each has a checksum, so a torn end is recognised, and so is damage
+in the middle, behind which reading goes on at the next sound record. The session is there twice:
+without it nothing else makes sense. Nothing here writes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from daq.batches import (
+from daq.errors import DaqError
+from daq.samples.batches import (
     HEADER_MAX,
     KIND_BATCH,
     KIND_SESSION,
@@ -27,7 +28,6 @@ from daq.batches import (
     frame_record,
     read_record,
 )
-from daq.errors import DaqError
 
 KIND_PART, KIND_END = 2, 3
 MAGIC = frame_record(KIND_SESSION, b"")[:4]

@@ -12,7 +12,13 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from daq.batches import (
+from daq.errors import DaqError
+from daq.recorder.contents import Contents, JournalError, Scan, read_contents
+from daq.recorder.converters import Conversion, log_result
+from daq.recorder.disk import Disk
+from daq.recorder.journal import is_journal, lock, target_of
+from daq.recording import RecordingError, RecordingWriter, open_recording
+from daq.samples.batches import (
     KIND_BATCH,
     BatchError,
     Event,
@@ -21,13 +27,7 @@ from daq.batches import (
     decode_header,
     decode_session,
 )
-from daq.columns import ColumnDecoder
-from daq.errors import DaqError
-from daq.recorder.contents import Contents, JournalError, Scan, read_contents
-from daq.recorder.converters import Conversion, log_result
-from daq.recorder.disk import Disk
-from daq.recorder.journal import is_journal, lock, target_of
-from daq.recording import RecordingError, RecordingWriter, open_recording
+from daq.samples.columns import ColumnDecoder
 from firmware_protocol.errors import ProtocolError
 
 BLOCK_SAMPLES = 10_000

@@ -10,13 +10,13 @@ from typing import Any
 
 import zmq
 
-from daq.batches import BATCH_TOPIC, HEADER_MAX, PAYLOAD_MAX, SESSION_TOPIC
 from daq.errors import ConfigError
-from daq.lock_file import LockHeldError, take_lock
 from daq.recorder.converters import ProcessConverter
 from daq.recorder.recorder import Recorder
-from daq.runtime_directory import RuntimeDirectory
+from daq.samples.batches import BATCH_TOPIC, HEADER_MAX, PAYLOAD_MAX, SESSION_TOPIC
 from daq.service.notify import Notifier
+from daq.system.lock_file import LockHeldError, take_lock
+from daq.system.runtime_directory import RuntimeDirectory
 
 QUEUE_BATCHES = 6000
 """Two minutes of batches while the disk stalls; what does not fit is taken from the spool."""

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from daq.batches import Header, RecordingRequest, Session
 from daq.errors import ConfigError
 from daq.recorder.contents import End, Part
 from daq.recorder.converters import Converter
@@ -20,6 +19,7 @@ from daq.recorder.disk import SUFFIX, Disk, is_file_name
 from daq.recorder.journal import Journal, find_journals, journal_of, target_of
 from daq.recorder.spools import Spools
 from daq.robot import parse_robot
+from daq.samples.batches import Header, RecordingRequest, Session
 
 _logger = logging.getLogger(__name__)
 

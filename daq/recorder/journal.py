@@ -16,16 +16,6 @@ from typing import NamedTuple, Self
 
 import msgspec
 
-from daq.batches import (
-    KIND_BATCH,
-    KIND_SESSION,
-    BatchError,
-    Header,
-    Record,
-    decode_header,
-    decode_session,
-    frame_record,
-)
 from daq.recorder.contents import (
     KIND_END,
     KIND_PART,
@@ -36,6 +26,16 @@ from daq.recorder.contents import (
     Part,
     Scan,
     read_contents,
+)
+from daq.samples.batches import (
+    KIND_BATCH,
+    KIND_SESSION,
+    BatchError,
+    Header,
+    Record,
+    decode_header,
+    decode_session,
+    frame_record,
 )
 
 SUFFIX = ".journal"

@@ -16,13 +16,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from daq.batches import BatchError, Header, Session, decode_header, decode_session
 from daq.recorder.converters import Converter
 from daq.recorder.disk import RESERVE_BYTES, Disk, explain
 from daq.recorder.files import RecordingFiles
 from daq.recorder.session_samples import sample_size
 from daq.recorder.spools import Spools
-from daq.spool import SpoolReader
+from daq.samples.batches import BatchError, Header, Session, decode_header, decode_session
+from daq.samples.spool import SpoolReader
 from daq.stream.messages import RecorderReport
 
 SYNC_AFTER_S = 0.4

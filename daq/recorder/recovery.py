@@ -12,13 +12,13 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from daq.batches import BatchError, decode_header
 from daq.errors import ConfigError, DaqError
 from daq.recorder.contents import End, JournalBusyError, JournalError
 from daq.recorder.conversion import convert_journal
 from daq.recorder.converters import Conversion
 from daq.recorder.journal import SUFFIX, Journal, session_of
 from daq.recorder.spools import Spools
+from daq.samples.batches import BatchError, decode_header
 from firmware_protocol.errors import ProtocolError
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from daq.batches import Session
 from daq.errors import ConfigError
 from daq.robot import parse_robot
-from daq.samples import SampleLayout
+from daq.samples.batches import Session
+from daq.samples.sample import SampleLayout
 from firmware_protocol.codec import reply_codec
 from firmware_protocol.errors import UnknownNameError
 from firmware_protocol.fields import Framing

@@ -10,11 +10,11 @@ import contextlib
 import logging
 from pathlib import Path
 
-from daq.batches import BatchError, Record, decode_header
 from daq.recorder.disk import is_file_name
 from daq.recorder.journal import SUFFIX, session_of
-from daq.runtime_directory import RuntimeDirectory
-from daq.spool import SpoolError, SpoolReader
+from daq.samples.batches import BatchError, Record, decode_header
+from daq.samples.spool import SpoolError, SpoolReader
+from daq.system.runtime_directory import RuntimeDirectory
 
 _logger = logging.getLogger(__name__)
 _PREFIX, _RING_SUFFIX, _MARK_SUFFIX = "spool-", ".ring", ".recorded"

@@ -2,7 +2,7 @@
 
 One of the two contract packages that every other package may import. `layout` states what is in the
 file, `RECORDING_FORMAT.md` says it to people. Needs only NumPy, h5py and the robot description, and
-knows nothing of wires, boards or streams: `daq.columns` turns samples into columns.
+knows nothing of wires, boards or streams: `daq.samples.columns` turns samples into columns.
 """
 
 from daq.recording.errors import (

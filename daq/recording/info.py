@@ -10,7 +10,7 @@ from daq.recording.layout import Axis
 
 
 class EventRow(Protocol):
-    """An event, such as `daq.batches.Event`."""
+    """An event, such as `daq.samples.batches.Event`."""
 
     # ruff: noqa: D102 (the layout documents them)
     @property

@@ -75,7 +75,7 @@ class RecordingWriter:
         """Adds samples. Every call gives the same columns; thousands of samples at once are best.
 
         Args:
-            columns: As `daq.columns.ColumnDecoder.decode` returns them, `seq` increasing.
+            columns: As `daq.samples.columns.ColumnDecoder.decode` returns them, `seq` increasing.
 
         Raises:
             RecordingFormatError: A sample number that is not above the one before it.

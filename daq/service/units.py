@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from daq.links.address import LinkAddress, LinkKind
-from daq.realtime import CPU_LATENCY
 from daq.robot.description import Robot
-from daq.runtime_directory import SERVICE_DIRECTORY
 from daq.service.quoting import path_word, word
+from daq.system.realtime import CPU_LATENCY
+from daq.system.runtime_directory import SERVICE_DIRECTORY
 
 USER = "armature"
 LOOP_UNIT, RECORD_UNIT = "armature-loop.service", "armature-record.service"

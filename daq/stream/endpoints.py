@@ -16,9 +16,9 @@ from typing import Any, NamedTuple, TypeAlias
 import zmq
 
 from daq.errors import ConfigError
-from daq.runtime_directory import RuntimeDirectory, runtime_directory
 from daq.stream.errors import BindError
 from daq.stream.keys import Keys
+from daq.system.runtime_directory import RuntimeDirectory, runtime_directory
 
 Socket: TypeAlias = "zmq.Socket[Any]"
 Where: TypeAlias = str | Path | RuntimeDirectory | None
@@ -81,8 +81,8 @@ def check_endpoint(endpoint: str, keys: Keys | None) -> None:
 def bind(socket: Socket, endpoints: Sequence[str], keys: Keys | None) -> None:
     """Bind a server's socket, first where no keys are needed.
 
-    Who gives keys must have made an `daq.stream.access.Access` in the same context: without one,
-    nobody is let in.
+    Who gives keys must have made an `daq.stream.gateway.access.Access` in the same context: without
+    one, nobody is let in.
 
     Raises:
         ConfigError: An endpoint is refused by `check_endpoint`; nothing was bound then.

@@ -15,8 +15,8 @@ import msgspec
 from msgspec import Meta
 
 from daq.stream.errors import RefusedError
+from daq.stream.gateway.packets import PAYLOAD_MAX, RawRequest
 from daq.stream.messages import REQUEST_MAX, Answer, AnyCommand, PlayRows, Refusal, Stop
-from daq.stream.packets import PAYLOAD_MAX, RawRequest
 
 Handler = Callable[[AnyCommand, bytes], object]
 """Carries out a command with its binary part and returns what msgspec can encode, or refuses with

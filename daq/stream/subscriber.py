@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import zmq
 
-from daq.batches import (
+from daq.samples.batches import (
     BATCH_TOPIC,
     SESSION_TOPIC,
     BatchError,
@@ -32,7 +32,7 @@ from daq.batches import (
     decode_header,
     decode_session,
 )
-from daq.columns import ColumnDecoder
+from daq.samples.columns import ColumnDecoder
 from daq.stream.endpoints import Where, connect, how_to_reach, robot_endpoints
 from daq.stream.errors import StreamMismatchError, StreamTimeoutError
 from daq.stream.keys import Keys

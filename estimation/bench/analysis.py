@@ -15,8 +15,7 @@ from typing import NamedTuple, TypedDict
 import numpy as np
 
 from daq.recording import Recording, open_recording
-from estimation.bench.curves import make_picture, traces_of
-from estimation.bench.extras import find_breakaway, find_inertia
+from estimation.bench.breakaway_inertia import find_breakaway, find_inertia
 from estimation.bench.load_arm import find_torque_constant
 from estimation.bench.models import (
     ModelFit,
@@ -24,10 +23,11 @@ from estimation.bench.models import (
     fit_models,
     select,
 )
-from estimation.bench.picture import BenchPicture
 from estimation.bench.plateaus import find_plateaus
 from estimation.bench.record import JointRecord, read_record
 from estimation.bench.rejection import find_encoder_gap, reject_slipping
+from estimation.bench.report.curves import make_picture, traces_of
+from estimation.bench.report.picture import BenchPicture
 from estimation.bench.result import BenchResult, FrictionModel, Plateau, Quantity
 from estimation.errors import DatasetError
 

@@ -21,7 +21,7 @@ import scipy.optimize
 from estimation.bench.record import Array, JointRecord
 from estimation.bench.result import Quantity
 from estimation.errors import DatasetError
-from estimation.least_squares import student_interval
+from estimation.regression.least_squares import student_interval
 
 _BINS = 60
 _MOVING_SHARE = 0.3

@@ -26,8 +26,8 @@ import scipy.special
 
 from estimation.bench.record import Array, Drive
 from estimation.errors import DatasetError
-from estimation.friction import ASYMMETRIC, COULOMB_VISCOUS, stribeck_column
-from estimation.least_squares import bootstrap_blocks, fit_linear
+from estimation.regression.friction_terms import ASYMMETRIC, COULOMB_VISCOUS, stribeck_column
+from estimation.regression.least_squares import bootstrap_blocks, fit_linear
 
 GAIN_MIN = 0.35
 REPLICATES = 1000

@@ -7,7 +7,7 @@ each count kicks the board's velocity, and so its current, just when the angle s
 
 A board that holds its position reference between frames lets the current fall by Kp·ω·T while the
 motor turns on; sampled at the end of each frame it reads Kp·ω·c too little, c = T/2 − τ, with τ the
-lag of the board's current filter (PROTOCOL.md, `estimation.board_effects`).
+lag of the board's current filter (PROTOCOL.md, `estimation.recordings.board_effects`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 import scipy.signal
 
 from estimation.bench.record import Array, JointRecord, Span
-from estimation.board_effects import held_bias_a
+from estimation.recordings.board_effects import held_bias_a
 
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 BLOCKS = 8

@@ -9,20 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estimation.errors import EstimationError, InfeasibleParametersError
-from estimation.identification.bounds import bounds_of
-from estimation.identification.extras import find_instruments, find_payload, find_simulation
-from estimation.identification.gathering import Gathered, gather
-from estimation.identification.judging import judge
-from estimation.identification.methods import METHODS
-from estimation.identification.problem import Problem
-from estimation.identification.relaxation import relax_bounds
+from estimation.identification.data.gathering import Gathered, gather
+from estimation.identification.estimators.bounds import bounds_of
+from estimation.identification.estimators.methods import METHODS
+from estimation.identification.estimators.problem import Problem
+from estimation.identification.estimators.relaxation import relax_bounds
+from estimation.identification.evaluation.data_checks import find_suspicions
+from estimation.identification.evaluation.judging import judge
+from estimation.identification.evaluation.traces import Trace, make_trace, residual_tests
+from estimation.identification.evaluation.uncertainty import find_uncertainty
+from estimation.identification.evaluation.verdict import reach_verdict
+from estimation.identification.optional_steps import find_instruments, find_payload, find_simulation
+from estimation.identification.output.tables import base_table, parameter_table, with_coverage
 from estimation.identification.request import Outcome, Request
 from estimation.identification.result import FailedMethod, Identification, MethodResult
-from estimation.identification.suspicions import find_suspicions
-from estimation.identification.tables import base_table, parameter_table, with_coverage
-from estimation.identification.traces import Trace, make_trace, residual_tests
-from estimation.identification.uncertainty import find_uncertainty
-from estimation.identification.verdict import reach_verdict
 from estimation.model.base import condition_numbers
 from estimation.model.parameters import cad_vector
 

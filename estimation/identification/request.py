@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from daq.robot import Robot
-from estimation.identification.methods import DEFAULT_METHODS
-from estimation.identification.problem import Problem
-from estimation.identification.reduction import BLOCK_S
+from estimation.identification.data.reduction import BLOCK_S
+from estimation.identification.data.samples import Wishes
+from estimation.identification.estimators.methods import DEFAULT_METHODS
+from estimation.identification.estimators.problem import Problem
+from estimation.identification.evaluation.traces import Trace
+from estimation.identification.evaluation.uncertainty import Uncertainty
 from estimation.identification.result import Identification
-from estimation.identification.samples import Wishes
-from estimation.identification.traces import Trace
-from estimation.identification.uncertainty import Uncertainty
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ it is found from motion drawn at random, not from a recording; what a recording 
 told apart from what no recording ever could.
 
 The rank, and K, are those of the arm with its axes where they are meant to be
-(`estimation.model.meant_robot`); Φ itself stays as the file states it. `BaseParameters.rounded`
+(`estimation.model.exact_geometry`); Φ itself stays as the file states it. `BaseParameters.rounded`
 says what that leaves out.
 
 References:
@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import qr
 
 from estimation.errors import EstimationError
-from estimation.model.meant_robot import meant_robot
+from estimation.model.exact_geometry import meant_robot
 from estimation.model.parameters import INERTIAL
 from estimation.model.regressor import Regressor
 

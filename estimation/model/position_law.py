@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daq.robot import Robot
-from estimation.board_effects import HOLDING_PROFILES
 from estimation.errors import DatasetError
-from estimation.stretch import Stretch
+from estimation.recordings.board_effects import HOLDING_PROFILES
+from estimation.recordings.segment import Stretch
 
 FloatArray = NDArray[np.float64]
 
@@ -62,9 +62,10 @@ class PositionLaw:
 def law_of(robot: Robot, stretch: Stretch) -> PositionLaw:
     """What the boards were told during a stretch of a recording.
 
-    A reply holds what was measured when the exchange before it ended (`estimation.board_effects`):
-    what a row measures is the moment from which the command of the row before it was obeyed. The
-    feed-forward is not among a stretch's columns: it is taken as zero.
+    A reply holds what was measured when the exchange before it ended
+    (`estimation.recordings.board_effects`): what a row measures is the moment from which the
+    command of the row before it was obeyed. The feed-forward is not among a stretch's columns: it
+    is taken as zero.
 
     Raises:
         DatasetError: The recording has no references or gains: nothing was sent.

@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from daq.robot import Robot
 from daq.robot.rigid_body import make_model
 from estimation.errors import DatasetError
-from estimation.friction import stribeck_column
 from estimation.model.parameters import Parameters, choose_parameters, coupling_matrix
+from estimation.regression.friction_terms import stribeck_column
 
 FloatArray = NDArray[np.float64]
 

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from daq.robot import Robot
-from estimation.board_effects import VELOCITY_FILTER_S
 from estimation.errors import DatasetError, EstimationError
 from estimation.model.forward_dynamics import ForwardDynamics
 from estimation.model.position_law import Boards, PositionLaw, law_of
-from estimation.stretch import Stretch
+from estimation.recordings.board_effects import VELOCITY_FILTER_S
+from estimation.recordings.segment import Stretch
 
 FloatArray = NDArray[np.float64]
 

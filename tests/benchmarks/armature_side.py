@@ -14,19 +14,19 @@ from pathlib import Path
 import cvxpy  # noqa: F401 - estimators import it when they are first used
 
 from daq.robot import parse_robot
-from estimation.identification.bounds import bounds_of
-from estimation.identification.gathering import common_text, reduce_samples
-from estimation.identification.methods import METHODS
+from estimation.identification.data.gathering import common_text, reduce_samples
+from estimation.identification.data.reduction import BLOCK_S
+from estimation.identification.data.samples import Samples, Wishes, choose_preparation
+from estimation.identification.data.segments import Stretches
+from estimation.identification.estimators.bounds import bounds_of
+from estimation.identification.estimators.methods import METHODS
+from estimation.identification.estimators.problem import Problem
 from estimation.identification.pipeline import identify
-from estimation.identification.problem import Problem
-from estimation.identification.reduction import BLOCK_S
 from estimation.identification.request import Request
-from estimation.identification.samples import Samples, Wishes, choose_preparation
-from estimation.identification.stretches import Stretches
 from estimation.model.base import find_base
 from estimation.model.parameters import cad_vector, choose_parameters
 from estimation.model.regressor import Regressor
-from tests.identification_examples import fourier_motion
+from tests.support.identification_examples import fourier_motion
 
 REGRESSOR_ROWS = 20_000
 

@@ -25,15 +25,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daq.recording import open_recording
-from estimation.dataset import read_stretches
-from estimation.identification.samples import Samples, Wishes, choose_preparation
+from estimation.identification.data.samples import Samples, Wishes, choose_preparation
 from estimation.model.regressor import Regressor
-from estimation.preparation import PreparationSettings
-from estimation.signals import low_pass
+from estimation.recordings.dataset import read_stretches
+from estimation.signals.filters import low_pass
+from estimation.signals.preparation import PreparationSettings
 from tests.benchmarks.measure import Row, at_least, at_most
 from tests.benchmarks.real_run import ARMATURE, RunFailedError
-from tests.identification_memory import identify_elsewhere
-from tests.long_recording import make_long_recording
+from tests.support.identification_memory import identify_elsewhere
+from tests.support.long_recording import make_long_recording
 
 PROJECT = Path(__file__).parents[2]
 FIGAROH = "figaroh==1.0.2"

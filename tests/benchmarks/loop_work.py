@@ -23,7 +23,7 @@ from tests.benchmarks.real_run import RealRun, RunFailedError, real_run, residen
 TARGETS_US = {"p50": 25.0, "p999": 200.0}
 WORK = "work of a cycle, two boards"
 FLOODED = f"{WORK}, flooded by peers against not"
-_PEER = Path(__file__).parents[1] / "run" / "peer_process.py"
+_PEER = Path(__file__).parents[1] / "system" / "peer_process.py"
 GROWTH_MAX_KIB = 256
 """What an allocator may still settle; 10 bytes per cycle would be 5 MiB."""
 SLOWDOWN_MAX = 1.1

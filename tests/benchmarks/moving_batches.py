@@ -7,7 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from daq.batches import (
+from daq.links.address import LinkAddress, LinkKind
+from daq.loop.agenda import Agenda
+from daq.loop.runner import Runner
+from daq.loop.setup import PERIOD_NS, make_loop, make_session, sample_layout
+from daq.robot.load import load_robot, robot_text
+from daq.samples.batches import (
     SAMPLES_PER_BATCH,
     Header,
     RecordingRequest,
@@ -15,13 +20,8 @@ from daq.batches import (
     encode_header,
     encode_session,
 )
-from daq.links.address import LinkAddress, LinkKind
-from daq.loop.agenda import Agenda
-from daq.loop.runner import Runner
-from daq.loop.setup import PERIOD_NS, make_loop, make_session, sample_layout
-from daq.robot.load import load_robot, robot_text
 from firmware_protocol.profiles import PROFILES
-from tools.boards import open_boards
+from tools.running.boards import open_boards
 
 Samples = np.ndarray[Any, np.dtype[Any]]
 ROBOT = "laas4"

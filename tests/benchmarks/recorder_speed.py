@@ -19,13 +19,13 @@ from typing import NamedTuple
 import numpy as np
 import zmq
 
-from daq.batches import BATCH_TOPIC, SESSION_TOPIC
 from daq.loop.setup import PERIOD_NS
 from daq.recorder.conversion import InlineConverter
 from daq.recorder.recorder import Recorder
 from daq.recorder.spools import Spools
 from daq.recording import open_recording
-from daq.runtime_directory import runtime_directory
+from daq.samples.batches import BATCH_TOPIC, SESSION_TOPIC
+from daq.system.runtime_directory import runtime_directory
 from tests.benchmarks.measure import Row, at_least, at_most
 from tests.benchmarks.moving_batches import Stream, moving_stream
 from tests.benchmarks.real_run import ARMATURE, RunFailedError, cpu_s, end, real_run

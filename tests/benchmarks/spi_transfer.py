@@ -19,7 +19,7 @@ from daq.robot.load import load_robot
 from hw_mocks.emulated_spi.errors import CompilerMissingError
 from hw_mocks.emulated_spi.server import SpidevServer
 from hw_mocks.emulated_spi.shim import shim_environment
-from hw_mocks.faults import FaultScript
+from hw_mocks.faults.script import FaultScript
 from hw_mocks.mock_robot import MockRobot
 from hw_mocks.spi_boards import SpiBoards
 from tests.benchmarks.measure import Row, at_most

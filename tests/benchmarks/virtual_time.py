@@ -6,13 +6,13 @@ import math
 import time
 from collections.abc import Iterator
 
-from daq.board import Board, Outcome
+from daq.boards.board import Board, Outcome
 from daq.robot.load import load_robot
 from firmware_protocol.profiles import profile_named
 from hw_mocks.clock import VirtualClock
-from hw_mocks.effects import PRESETS
 from hw_mocks.mock_link import mock_links
 from hw_mocks.mock_robot import MockRobot
+from hw_mocks.plants.effects import PRESETS
 from tests.benchmarks.measure import Row, at_least
 
 TARGET_RATIO = 3.0

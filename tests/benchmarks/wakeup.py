@@ -32,7 +32,7 @@ CYCLICTEST = shutil.which("cyclictest", path=f"{os.environ.get('PATH', '')}:/usr
 CHILD = """
 import sys
 from array import array
-from daq.realtime import MonotonicClock, acquire_privileges, release_privileges
+from daq.system.realtime import MonotonicClock, acquire_privileges, release_privileges
 from daq.robot import Timing
 
 priority, core, cycles, spin_us = map(int, sys.argv[1:])

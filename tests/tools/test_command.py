@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 
 import daq.robot
-import tools.mock_step
-from daq.board import Board
+import tools.mock.step
+from daq.boards.board import Board
 from daq.links.address import LinkAddress
 from daq.robot.description import Robot
 from hw_mocks.clock import VirtualClock
-from hw_mocks.faults import FaultScript, parse_fault
+from hw_mocks.faults.script import FaultScript, parse_fault
 from hw_mocks.mock_link import mock_links
 from hw_mocks.mock_robot import MockRobot
-from tools.boards import OpenBoards
 from tools.main import VERBS
+from tools.running.boards import OpenBoards
 from tools.version import __version__
 
 COMMANDS = [
@@ -149,7 +149,7 @@ def test_a_board_fault_is_exit_code_3(
         board = Board("bench", robot_profile(robot), link, now_ns=clock.now_ns)
         yield OpenBoards([board], clock.now_ns, clock.sleep_until_ns, clock.now_ns)
 
-    monkeypatch.setattr(tools.mock_step, "open_boards", open_faulty)
+    monkeypatch.setattr(tools.mock.step, "open_boards", open_faulty)
 
     for_machines = armature("mock", "step", "--robot", "bench1", "--json")
     for_people = armature("mock", "step", "--robot", "bench1")
@@ -160,7 +160,7 @@ def test_a_board_fault_is_exit_code_3(
 
 
 def robot_profile(robot: Robot) -> Any:
-    from daq.wire_limits import board_profile
+    from daq.boards.wire_limits import board_profile
 
     return board_profile(robot.boards[0])
 
@@ -176,8 +176,8 @@ def wait(*_):
     time.sleep(60)
 
 if sys.argv[1] == "step":
-    import tools.mock_step
-    tools.mock_step._Session.calibrate = wait
+    import tools.mock.step
+    tools.mock.step._Session.calibrate = wait
 else:
     importlib.import_module = wait
 sys.exit(tools.main.main(["mock", "step", "--robot", "bench1"]))
@@ -201,7 +201,7 @@ def test_ctrl_c_while_an_extension_is_imported_is_no_import_error(
         except KeyboardInterrupt as error:
             raise ImportError("initialization failed") from error
 
-    monkeypatch.setattr(tools.mock_step, "_step", interrupted, raising=True)
+    monkeypatch.setattr(tools.mock.step, "_step", interrupted, raising=True)
     assert armature("mock", "step", "--robot", "bench1") == (130, "", "")
 
 

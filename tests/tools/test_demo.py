@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from bench_command import armature
 
-import tools.demo
-from tools.demo import Step
-from tools.demo_checks import checks_of
+import tools.demo.verb
+from tools.demo.checks import checks_of
+from tools.demo.verb import Step
 
 GOOD: dict[str, Any] = {
     "boards": {},
@@ -123,7 +123,7 @@ def test_a_step_that_fails_ends_it_and_is_named(
         Step("broken", "No robot", ("robot", "show", "nosuch")),
         Step("never", "Never", ("robot", "show", "laas4")),
     ]
-    monkeypatch.setattr(tools.demo, "_steps", lambda *_words, **_options: steps)
+    monkeypatch.setattr(tools.demo.verb, "_steps", lambda *_words, **_options: steps)
 
     outcome = armature("demo", "--out", tmp_path / "demo", *(["--json"] if is_json else []))
 
@@ -146,7 +146,7 @@ def test_a_result_that_is_off_is_a_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_json: bool
 ) -> None:
     wrong = doctored(("excitation", "condition"), 25.1)
-    monkeypatch.setattr(tools.demo, "_run", lambda step: (0.1, 0, wrong[step.name]))
+    monkeypatch.setattr(tools.demo.verb, "_run", lambda step: (0.1, 0, wrong[step.name]))
     outcome = armature("demo", "--out", tmp_path / "demo", *(["--json"] if is_json else []))
     assert outcome.exit_code == 1
     if is_json:

@@ -11,8 +11,8 @@ import pytest
 
 from daq.robot.load import robot_text
 from firmware_protocol.profiles import PROFILES
+from hw_mocks.boards.motor_output import MotorOutput
 from hw_mocks.mock_robot import MockRobot
-from hw_mocks.motor_output import MotorOutput
 
 SPI_DOCTOR = ("armature", "doctor", "--link", "spi", "--json", "--robot")
 

@@ -17,11 +17,11 @@ import pytest
 
 from daq.motion.trajectory_file import write_trajectory
 from daq.recording import RecordingFormatError, open_recording
-from estimation.array_files import read_array_file
-from estimation.csv_file import read_csv
 from estimation.errors import DatasetError
 from estimation.files import create_file
-from estimation.mat_file import read_mat5
+from estimation.importing.files import read_array_file
+from estimation.importing.formats.csv import read_csv
+from estimation.importing.formats.matlab import read_mat5
 
 Armature = Callable[..., Any]
 

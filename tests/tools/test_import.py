@@ -19,8 +19,8 @@ from public_data import data_folder
 
 from daq.recording import RecordingWriter, open_recording
 from daq.recording.layout import MODES, STATES
-from estimation.dataset import read_stretches, summarise
-from estimation.preparation import choose_settings, prepare
+from estimation.recordings.dataset import read_stretches, summarise
+from estimation.signals.preparation import choose_settings, prepare
 
 Armature = Callable[..., Any]
 ROWS = 3000

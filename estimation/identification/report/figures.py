@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from estimation.files import replace_file
+from estimation.identification.evaluation.traces import Trace
 from estimation.identification.report.layout import NamedSheet
 from estimation.identification.report.method_sheet import draw_methods
 from estimation.identification.report.parameter_sheets import (
@@ -19,8 +20,7 @@ from estimation.identification.report.time_sheets import (
     draw_torques,
 )
 from estimation.identification.result import Identification
-from estimation.identification.traces import Trace
-from estimation.pages.sheet import Sheet, make_pdf
+from estimation.reporting.sheet import Sheet, make_pdf
 
 
 def draw_figures(result: Identification, traces: Sequence[Trace]) -> tuple[NamedSheet, ...]:

@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 
 from estimation.identification.report.joints import joint_names
 from estimation.identification.result import Identification
-from estimation.pages.numbers import shorten
-from estimation.pages.sheet import (
+from estimation.reporting.numbers import shorten
+from estimation.reporting.sheet import (
     HEIGHT_MAX_IN,
     Sheet,
     drawable,

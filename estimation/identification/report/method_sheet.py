@@ -13,10 +13,10 @@ from estimation.identification.report.joints import joint_names
 from estimation.identification.report.layout import finish_sheet, start_sheet
 from estimation.identification.report.table import percent_text
 from estimation.identification.result import Identification
-from estimation.pages.axes import find_peak
-from estimation.pages.numbers import shorten
-from estimation.pages.palette import PALETTE
-from estimation.pages.sheet import HEIGHT_MAX_IN, Sheet, drawable, sheet_style
+from estimation.reporting.axes import find_peak
+from estimation.reporting.numbers import shorten
+from estimation.reporting.palette import PALETTE
+from estimation.reporting.sheet import HEIGHT_MAX_IN, Sheet, drawable, sheet_style
 
 _COLUMNS: Final = 4
 _SCALE_MAX_PERCENT: Final = 130.0

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from estimation.files import replace_file
+from estimation.identification.evaluation.traces import Trace
 from estimation.identification.report.friction_law import has_coupled_friction
 from estimation.identification.report.joints import joint_names
 from estimation.identification.report.page_tables import (
@@ -34,10 +35,9 @@ from estimation.identification.report.table import (
     percent_text,
 )
 from estimation.identification.result import Identification
-from estimation.identification.traces import Trace
-from estimation.pages.html import as_text, compact_svg, make_document, make_figure, make_list
-from estimation.pages.numbers import number_text
-from estimation.pages.style import style_sheet
+from estimation.reporting.html import as_text, compact_svg, make_document, make_figure, make_list
+from estimation.reporting.numbers import number_text
+from estimation.reporting.style import style_sheet
 
 if TYPE_CHECKING:  # Matplotlib is only for those who want figures
     from estimation.identification.report.layout import NamedSheet
@@ -121,7 +121,7 @@ class _Figures:
 
     @staticmethod
     def _make(figure: NamedSheet) -> str:
-        from estimation.pages.sheet import make_svg  # noqa: PLC0415
+        from estimation.reporting.sheet import make_svg  # noqa: PLC0415
 
         svg = compact_svg(make_svg(figure.sheet))
         return make_figure(svg, f"Figure: {figure.title}", f"{figure.name}-")

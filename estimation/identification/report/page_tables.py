@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from estimation.identification.evaluation.uncertainty import ESSENTIAL_PERCENT
 from estimation.identification.report.joints import joint_names
 from estimation.identification.report.table import COLUMNS, comparison_rows, percent_text
 from estimation.identification.result import (
@@ -13,9 +14,8 @@ from estimation.identification.result import (
     PayloadResult,
     RecordingSummary,
 )
-from estimation.identification.uncertainty import ESSENTIAL_PERCENT
-from estimation.pages.html import as_text, make_table
-from estimation.pages.numbers import interval_text, number_text
+from estimation.reporting.html import as_text, make_table
+from estimation.reporting.numbers import interval_text, number_text
 
 
 def comparison_table(result: Identification) -> str:

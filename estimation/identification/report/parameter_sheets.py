@@ -11,6 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
+from estimation.identification.evaluation.traces import Trace
+from estimation.identification.evaluation.uncertainty import ESSENTIAL_PERCENT
 from estimation.identification.report.friction_law import FrictionLaw, find_friction
 from estimation.identification.report.joints import joint_count
 from estimation.identification.report.layout import (
@@ -21,11 +23,9 @@ from estimation.identification.report.layout import (
 )
 from estimation.identification.report.table import condition_text
 from estimation.identification.result import BaseParameter, Identification
-from estimation.identification.traces import Trace
-from estimation.identification.uncertainty import ESSENTIAL_PERCENT
-from estimation.pages.axes import find_peak, note_if_empty
-from estimation.pages.palette import PALETTE
-from estimation.pages.sheet import Sheet, drawable, sheet_style
+from estimation.reporting.axes import find_peak, note_if_empty
+from estimation.reporting.palette import PALETTE
+from estimation.reporting.sheet import Sheet, drawable, sheet_style
 
 FloatArray = NDArray[np.float64]
 

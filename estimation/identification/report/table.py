@@ -6,7 +6,7 @@ import math
 from typing import Final
 
 from estimation.identification.result import Identification, MethodResult
-from estimation.pages.numbers import number_text
+from estimation.reporting.numbers import number_text
 
 COLUMNS: Final = (
     "method",

@@ -10,14 +10,14 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from scipy import signal
 
+from estimation.identification.evaluation.traces import Trace
 from estimation.identification.report.joints import joint_count
 from estimation.identification.report.layout import Cells, joint_panels
 from estimation.identification.report.thinning import longest_part, runs, thin, with_gaps
 from estimation.identification.result import Identification
-from estimation.identification.traces import Trace
-from estimation.pages.axes import find_peak, note_if_empty
-from estimation.pages.palette import PALETTE
-from estimation.pages.sheet import Sheet
+from estimation.reporting.axes import find_peak, note_if_empty
+from estimation.reporting.palette import PALETTE
+from estimation.reporting.sheet import Sheet
 
 FloatArray = NDArray[np.float64]
 

@@ -1,0 +1,1 @@
+"""What the cycle reads and writes: a board, and each joint on it."""

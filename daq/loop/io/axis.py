@@ -1,0 +1,329 @@
+"""One joint as the loop sees it: integers on its board's wire, SI values at the joint.
+
+Everything that does not change from cycle to cycle is worked out once; what remains per cycle is a
+handful of multiplications and comparisons. It notices that a limit is exceeded; what that means
+decides `daq.loop.safety.monitor`. Knows no modes (`daq.loop.tracks.control`).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from daq.robot import Joint, Motor
+from firmware_protocol.codec import FrameCodec
+from firmware_protocol.fields import Field
+from firmware_protocol.profile import Behaviour
+from firmware_protocol.values import CommandValues, ReplyValues
+
+NEVER = 1 << 62
+"""A limit that no integer on the wire reaches."""
+_CURRENT_MARGIN = 1.05
+_CURRENT_MARGIN_A = 0.25
+"""Measured currents are noisy, and Isat comes in eighths of an ampere."""
+
+
+_MEAN_SHARE = 0.125
+
+
+class Law:
+    """Gains and feed-forward of a board's control law for one motor, at the motor."""
+
+    __slots__ = ("iq_ff_a", "kd_a_s_per_rad", "ki_a_per_rad_s", "kp_a_per_rad")
+
+    def __init__(
+        self,
+        kp_a_per_rad: float = 0.0,
+        kd_a_s_per_rad: float = 0.0,
+        ki_a_per_rad_s: float = 0.0,
+        iq_ff_a: float = 0.0,
+    ) -> None:
+        self.kp_a_per_rad = kp_a_per_rad
+        self.kd_a_s_per_rad = kd_a_s_per_rad
+        self.ki_a_per_rad_s = ki_a_per_rad_s
+        self.iq_ff_a = iq_ff_a
+
+
+class Axis:
+    """A joint on one output of a board.
+
+    Positions on the wire wrap; here they run on, also over a gap in the replies: of all positions
+    that the wire may mean, the one nearest to where the motor was going is taken.
+
+    Args:
+        number: Which joint of the robot.
+        joint: Its description.
+        motor: Its motor.
+        command: Codec of the board's commands.
+        reply: Codec of the board's replies.
+        behaviour: Of the board's firmware.
+        command_raws: The integers of the board's next command; this axis writes its own.
+        period_s: Time between two replies.
+
+    Attributes:
+        position_rad: Joint angle, as last read; from where the joint was switched on until homed.
+        velocity_rad_s: At the joint.
+        iq_a: At the motor, with its sign.
+        iq_mean_a: The same, averaged over the last few milliseconds.
+        motor_offset_rad: Joint angle = direction · (position on the wire + this) / gear reduction.
+        is_homed: Whether positions are the joint's own.
+        current_max_a: What may be commanded.
+        isat_a: What the board lets through, in the wire's steps.
+        low_rad: The position's lower limit; none until homed.
+        high_rad: The upper one.
+        speed_max_rad_s: The velocity's limit.
+        current_alarm_a: A current that the board should not have let through.
+        hottest_raw: The winding temperature's limit, as on the wire.
+        has_integrator: Whether the board knows Ki.
+        gains_max: The highest gains that the wire carries, by name.
+    """
+
+    __slots__ = (
+        "_a_per_raw",
+        "_ff_at",
+        "_ff_lsb",
+        "_half_raw",
+        "_iq_at",
+        "_kd_at",
+        "_kd_lsb",
+        "_ki_at",
+        "_ki_lsb",
+        "_kp_at",
+        "_kp_lsb",
+        "_last_raw",
+        "_lsb_rad",
+        "_offset_rad",
+        "_position_at",
+        "_rad_per_raw",
+        "_rad_s_per_raw",
+        "_raws",
+        "_reference_at",
+        "_span_raw",
+        "_speed_at",
+        "_speed_max_raw",
+        "_speed_per_cycle",
+        "_temperature_at",
+        "_velocity_at",
+        "amperes_per_nm",
+        "current_alarm_a",
+        "current_max_a",
+        "gains_max",
+        "has_integrator",
+        "high_rad",
+        "hottest_raw",
+        "iq_a",
+        "iq_mean_a",
+        "is_homed",
+        "isat_a",
+        "joint",
+        "low_rad",
+        "motor_offset_rad",
+        "motor_per_joint",
+        "nm_per_a",
+        "number",
+        "position_rad",
+        "speed_max_rad_s",
+        "velocity_rad_s",
+    )
+
+    def __init__(
+        self,
+        number: int,
+        joint: Joint,
+        motor: Motor,
+        *,
+        command: FrameCodec[CommandValues],
+        reply: FrameCodec[ReplyValues],
+        behaviour: Behaviour,
+        command_raws: list[int],
+        period_s: float,
+    ) -> None:
+        drive, output = joint.drive, joint.drive.output
+        self.number = number
+        self.joint = joint
+        self.motor_per_joint = drive.direction * drive.gear_reduction
+        torque_gain = motor.torque_constant_nm_per_a * drive.gear_efficiency
+        self.nm_per_a = torque_gain * self.motor_per_joint
+        self.amperes_per_nm = 1.0 / self.nm_per_a
+        self._raws = command_raws
+
+        def read_from(name: str) -> tuple[int, float]:
+            return _place(reply, name, output), _field(reply, name).lsb
+
+        self._position_at, self._lsb_rad = read_from("motor_position_rad")
+        self._velocity_at, velocity_lsb = read_from("motor_velocity_rad_s")
+        self._iq_at, self._a_per_raw = read_from("iq_a")
+        temperature_at = reply.place_of("winding_temperature_degc", output)
+        # Without a sensor another integer is compared, with a limit that none reaches.
+        self._temperature_at, self.hottest_raw = 0, NEVER
+        if temperature_at is not None:
+            field = _field(reply, "winding_temperature_degc")
+            self._temperature_at = temperature_at
+            allowed = (joint.limits.winding_temperature_max_degc - field.offset) / field.lsb
+            self.hottest_raw = math.floor(allowed)
+        self._rad_per_raw = self._lsb_rad / self.motor_per_joint
+        self._rad_s_per_raw = velocity_lsb / self.motor_per_joint
+        self._speed_per_cycle = velocity_lsb * period_s / self._lsb_rad
+        self._half_raw = round(behaviour.position_wrap_turns * math.tau / self._lsb_rad)
+        self._span_raw = 2 * self._half_raw
+
+        self._reference_at = _place(command, "motor_position_rad", output)
+        self._speed_at = _place(command, "motor_velocity_rad_s", output)
+        self._speed_max_raw = _field(command, "motor_velocity_rad_s").raw_maximum
+        self._kp_at, self._kp_lsb = _writable(command, "kp_a_per_rad", output)
+        self._kd_at, self._kd_lsb = _writable(command, "kd_a_s_per_rad", output)
+        self._ff_at, self._ff_lsb = _writable(command, "iq_ff_a", output)
+        ki_at = command.place_of("ki_a_per_rad_s", output)
+        self.has_integrator = ki_at is not None
+        self._ki_at = -1 if ki_at is None else ki_at
+        self._ki_lsb = 1.0 if ki_at is None else _field(command, "ki_a_per_rad_s").lsb
+        names = ("kp_a_per_rad", "kd_a_s_per_rad", "ki_a_per_rad_s")
+        fields = {field.name: field for field in command.layout.fields}
+        self.gains_max = {
+            name: fields[name].raw_maximum * fields[name].lsb if name in fields else 0.0
+            for name in names
+        }
+        own_limit_a = behaviour.current_max_a
+        limits_a = [joint.limits.current_max_a, *([] if own_limit_a is None else [own_limit_a])]
+        isat = _field(command, "isat_a")
+        # Rounded down, and never to 0, which would mean the board's own limit.
+        isat_raw = max(1, int(min(limits_a) / isat.lsb))
+        command_raws[_place(command, "isat_a", output)] = isat_raw
+        self.isat_a = isat_raw * isat.lsb
+        self.current_max_a = min(limits_a)
+        self.current_alarm_a = self.current_max_a * _CURRENT_MARGIN + _CURRENT_MARGIN_A
+        self.speed_max_rad_s = joint.limits.velocity_max_rad_s
+
+        self.velocity_rad_s = self.iq_a = self.iq_mean_a = 0.0
+        self._last_raw = 0
+        self.forget_home()
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    def read(self, raws: tuple[int, ...]) -> bool:
+        """Take in the joint's part of a reply.
+
+        Returns:
+            Whether there is nothing to notice: it is within all limits, and `motor_offset_rad` is
+            what it was.
+        """
+        raw = raws[self._position_at]
+        is_wrapped = not -self._half_raw < raw - self._last_raw < self._half_raw
+        if is_wrapped:
+            self._unwrap(raw - self._last_raw)
+        self._last_raw = raw
+        self.position_rad = position_rad = raw * self._rad_per_raw + self._offset_rad
+        self.velocity_rad_s = velocity_rad_s = raws[self._velocity_at] * self._rad_s_per_raw
+        self.iq_a = iq_a = raws[self._iq_at] * self._a_per_raw
+        self.iq_mean_a += _MEAN_SHARE * (iq_a - self.iq_mean_a)
+        return (
+            self.low_rad <= position_rad <= self.high_rad
+            and -self.speed_max_rad_s <= velocity_rad_s <= self.speed_max_rad_s
+            and -self.current_alarm_a <= iq_a <= self.current_alarm_a
+            and raws[self._temperature_at] <= self.hottest_raw
+            and not is_wrapped
+        )
+
+    def bridge(self, raws: tuple[int, ...], missed: int) -> None:
+        """Take in the first reply after some that could not be read.
+
+        Args:
+            raws: The reply.
+            missed: Cycles without one.
+        """
+        speed_raw = raws[self._velocity_at] * self._speed_per_cycle
+        travelled_raw = round(speed_raw * (missed + 1))
+        surprise_raw = raws[self._position_at] - self._last_raw - travelled_raw
+        if abs(surprise_raw) >= self._half_raw:
+            self._unwrap(surprise_raw)
+        self._last_raw = raws[self._position_at]
+        self.read(raws)
+
+    def temperature_degc(self, raws: tuple[int, ...], field: Field) -> float:
+        """Of the winding; NaN where there is no sensor."""
+        if self.hottest_raw == NEVER:
+            return math.nan
+        raw = raws[self._temperature_at]
+        return math.nan if raw == field.absent_raw else raw * field.lsb + field.offset
+
+    @property
+    def motor_position_rad(self) -> float:
+        """At the motor, running on over as many turns as it makes; zero where the joint's is."""
+        return self.position_rad * self.motor_per_joint
+
+    def _unwrap(self, step_raw: int) -> None:
+        turns = -round(step_raw / self._span_raw)
+        self._place(self.motor_offset_rad + turns * self._span_raw * self._lsb_rad)
+
+    # --- zero -------------------------------------------------------------------------------------
+
+    def set_home(self, motor_offset_rad: float) -> None:
+        """From now on positions are the joint's own."""
+        self.is_homed = True
+        self._place(motor_offset_rad)
+        self._limit_position()
+
+    def forget_home(self) -> None:
+        """Positions count from where the encoder was calibrated; on the bench that is the zero."""
+        self.is_homed = self.joint.is_on_bench
+        zero_rad = self.joint.drive.joint_offset_rad if self.is_homed else 0.0
+        self._place(zero_rad * self.motor_per_joint)
+        self._limit_position()
+
+    def _limit_position(self) -> None:
+        """Positions have limits once they are known."""
+        limits = self.joint.limits
+        self.low_rad = limits.position_min_rad if self.is_homed else -math.inf
+        self.high_rad = limits.position_max_rad if self.is_homed else math.inf
+
+    def _place(self, motor_offset_rad: float) -> None:
+        self.motor_offset_rad = motor_offset_rad
+        self._offset_rad = motor_offset_rad / self.motor_per_joint
+        self.position_rad = self._last_raw * self._rad_per_raw + self._offset_rad
+
+    # --- commanding -------------------------------------------------------------------------------
+
+    def refer(self, position_rad: float, velocity_rad_s: float) -> None:
+        """Write the reference of the next command, joint side."""
+        half_raw = self._half_raw
+        raw = round((position_rad - self._offset_rad) / self._rad_per_raw)
+        if not -half_raw <= raw < half_raw:
+            raw = (raw + half_raw) % self._span_raw - half_raw
+        self._raws[self._reference_at] = raw
+        speed_raw = round(velocity_rad_s / self._rad_s_per_raw)
+        highest = self._speed_max_raw
+        self._raws[self._speed_at] = (
+            speed_raw
+            if -highest <= speed_raw <= highest
+            else (highest if speed_raw > 0 else -highest)
+        )
+
+    def obey(self, law: Law) -> None:
+        """Write the gains and the feed-forward of the next command."""
+        raws = self._raws
+        raws[self._kp_at] = round(law.kp_a_per_rad / self._kp_lsb)
+        raws[self._kd_at] = round(law.kd_a_s_per_rad / self._kd_lsb)
+        if self.has_integrator:
+            raws[self._ki_at] = round(law.ki_a_per_rad_s / self._ki_lsb)
+        self.feed(law.iq_ff_a)
+
+    def feed(self, iq_ff_a: float) -> None:
+        """Write the feed-forward current of the next command, at the motor, within the limit."""
+        limit_a = self.current_max_a
+        clamped_a = min(max(iq_ff_a, -limit_a), limit_a)
+        self._raws[self._ff_at] = round(clamped_a / self._ff_lsb)
+
+
+def _place(codec: FrameCodec[Any], name: str, motor: int) -> int:
+    place = codec.place_of(name, motor)
+    if place is None:
+        raise ValueError(f"every profile's {codec.layout.direction.value} has {name}")
+    return place
+
+
+def _field(codec: FrameCodec[Any], name: str) -> Field:
+    return next(field for field in codec.layout.fields if field.name == name)
+
+
+def _writable(codec: FrameCodec[Any], name: str, motor: int) -> tuple[int, float]:
+    return _place(codec, name, motor), _field(codec, name).lsb

@@ -1,0 +1,226 @@
+"""A board in the loop: its command in the making, its last reply, and the joints on it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from daq.boards.board import Board, Outcome
+from daq.errors import TransportError
+from daq.loop.io.axis import NEVER, Axis
+from daq.robot import BoardPort, Robot
+from daq.samples.sample import NO_EXCHANGE
+from firmware_protocol.codec import command_codec, reply_codec
+from firmware_protocol.fields import Fault, Field
+from firmware_protocol.profile import ERROR_MASK
+from firmware_protocol.profiles import MODE_BITS, STATUS_BITS
+
+OUTCOME_CODES = {outcome: code for code, outcome in enumerate(Outcome)}
+
+
+class Unit:
+    """A board and what the loop keeps about it.
+
+    Args:
+        port: Its description.
+        board: The open board.
+        robot: For the joints on it.
+        period_s: Time between two cycles.
+
+    Attributes:
+        axes: The joints on it.
+        command: Integers of the next command, in wire order.
+        replies: The last sound reply's integers; None before there is one.
+        missed: Cycles without a sound reply, up to now.
+        failure: Why the device could not be used in the last exchange.
+        outcome_code: How the last exchange went, as samples say it.
+        outcome_byte: The same, packed.
+        ready_bits: What a status word is masked with, and is then, when all is well.
+        reply_frame: What came back in the last exchange, padded to its full size.
+        expected_mask: What a reply's status word is masked with while it is as it should be,
+        expected_status: and is then.
+        voltage_at: Where the bus voltage stands, and the limits within which it should be:
+        lowest_raw: the lower,
+        highest_raw: and the upper one.
+    """
+
+    def __init__(self, port: BoardPort, board: Board, robot: Robot, *, period_s: float) -> None:
+        self.port = port
+        self.board = board
+        framing, profile = board.link.framing, board.profile
+        self.command_codec = command_codec(profile, framing)
+        self.reply_codec = reply_codec(profile, framing)
+        self.frame_size = self.command_codec.size
+        wire = self.command_codec.decode_raw(self.command_codec.encode(board.command()))
+        self.command: list[int] = list(wire)
+        joints = robot.joints_on(port)
+        self.axes = tuple(
+            Axis(
+                robot.joints.index(joint),
+                joint,
+                robot.motor_of(joint),
+                command=self.command_codec,
+                reply=self.reply_codec,
+                behaviour=profile.behaviour,
+                command_raws=self.command,
+                period_s=period_s,
+            )
+            for joint in joints
+            if joint is not None
+        )
+        outputs = [axis.joint.drive.output for axis in self.axes]
+        for output in {1, 2}.difference(outputs):
+            place = self.command_codec.place_of("isat_a", output)
+            if place is not None:
+                self.command[place] = 1  # 0 would mean the board's own limit
+        self._mode_when_enabled = MODE_BITS["ES"] | sum(
+            MODE_BITS[f"EM{output}"] for output in outputs
+        )
+        when_ready = STATUS_BITS["SE"] | sum(
+            STATUS_BITS[f"M{output}E"] | STATUS_BITS[f"M{output}R"] for output in outputs
+        )
+        self.ready_bits = when_ready | ERROR_MASK, when_ready
+        self.expect_ready(False)
+        self.voltage_at, self.lowest_raw, self.highest_raw = 0, -1, NEVER
+        voltage_at, voltage = self.reply_codec.place_of("bus_voltage_v"), self.voltage
+        if voltage_at is not None and voltage is not None:
+            self.voltage_at = voltage_at
+            self.lowest_raw = math.ceil(robot.bus.min_v / voltage.lsb)
+            self.highest_raw = math.floor(robot.bus.max_v / voltage.lsb)
+        self.replies: tuple[int, ...] | None = None
+        self.missed = 0
+        self.failure: TransportError | None = None
+        self._note_outcome(NO_EXCHANGE, None)
+        self.reply_frame = bytes(self.frame_size)
+
+    # --- what it is told --------------------------------------------------------------------------
+
+    def enable(self) -> None:
+        """Switch the system and every connected motor on with the next command."""
+        self.command[0] = self._mode_when_enabled
+
+    def disable(self) -> None:
+        """Switch everything off with the next command."""
+        self.command[0] = 0
+
+    def expect_ready(self, is_expected: bool) -> None:
+        """Whether from now on every motor should be enabled, calibrated and without an error."""
+        # An error is never as it should be; whether it matters, others decide.
+        expected = self.ready_bits if is_expected else (ERROR_MASK, 0)
+        self.expected_mask, self.expected_status = expected
+
+    # --- an exchange, in three steps --------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Make the frame of the next command."""
+        self.board.prepare(self.command)
+
+    def transfer(self) -> None:
+        """Exchange it."""
+        self.failure = None
+        try:
+            self.board.transfer()
+        except TransportError as error:
+            self.failure = error
+
+    def read(self, began_ns: int) -> bool:
+        """Take in the reply.
+
+        Args:
+            began_ns: When the transfer began.
+
+        Returns:
+            Whether nothing about it needs a closer look: it is usual, the status is what it should
+            be, and everything is within its limits.
+        """
+        board = self.board
+        try:
+            raws = None if self.failure is not None else board.take(began_ns)
+        except TransportError as error:
+            self.failure, raws = error, None
+        if raws is None:
+            self._miss()
+            return False
+        outcome = board.outcome
+        if outcome is not self._last_outcome:
+            self._note_outcome(OUTCOME_CODES[outcome], outcome)
+        self.reply_frame = board.received
+        self.replies = raws
+        is_plain = (
+            outcome is Outcome.OK
+            and raws[0] & self.expected_mask == self.expected_status
+            and self.lowest_raw <= raws[self.voltage_at] <= self.highest_raw
+        )
+        if self.missed:
+            for axis in self.axes:
+                axis.bridge(raws, self.missed)
+            self.missed = 0
+            return False
+        for axis in self.axes:
+            if not axis.read(raws):
+                is_plain = False
+        return is_plain
+
+    def exchange(self, now_ns: Callable[[], int]) -> None:
+        """All three at once, for when there is nothing else to do."""
+        self.prepare()
+        began_ns = now_ns()
+        self.transfer()
+        self.read(began_ns)
+
+    def _miss(self) -> None:
+        size, outcome = self.frame_size, self.board.outcome
+        self.missed += 1
+        if self.failure is not None:
+            self._note_outcome(NO_EXCHANGE, None)
+            self.reply_frame = bytes(size)
+        else:
+            self._note_outcome(OUTCOME_CODES[outcome], outcome)
+            self.reply_frame = self.board.received[:size].ljust(size, b"\0")
+
+    def _note_outcome(self, code: int, outcome: Outcome | None) -> None:
+        self.outcome_code = code
+        self.outcome_byte = bytes([code])
+        self._last_outcome = outcome
+
+    # --- what it says -----------------------------------------------------------------------------
+
+    @property
+    def status(self) -> int:
+        """The last sound reply's status word."""
+        return 0 if self.replies is None else self.replies[0]
+
+    @property
+    def is_enabled(self) -> bool:
+        """Whether the board says that its system is enabled."""
+        return bool(self.status & STATUS_BITS["SE"])
+
+    @property
+    def voltage(self) -> Field | None:
+        """The field of the bus voltage, where the board has one."""
+        return self.reply_field("bus_voltage_v")
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether every connected motor is enabled and calibrated, and no error is reported."""
+        mask, ready = self.ready_bits
+        return self.status & mask == ready
+
+    def reply_field(self, name: str) -> Field | None:
+        """A field of the board's replies, None when they have no such field."""
+        return next((f for f in self.reply_codec.layout.fields if f.name == name), None)
+
+    @property
+    def fault(self) -> Fault | None:
+        """What the board reports as wrong."""
+        return self.board.profile.fault_of(self.status)
+
+    def knows_position(self, axis: Axis) -> bool:
+        """Whether a joint's motor is calibrated; its position reads zero otherwise."""
+        return bool(self.status & STATUS_BITS[f"M{axis.joint.drive.output}R"])
+
+    def index_bits(self, axis: Axis) -> tuple[bool, bool]:
+        """Whether a joint's encoder index was found, and the bit that toggles when it passes."""
+        output = axis.joint.drive.output
+        found = bool(self.status & STATUS_BITS[f"IDX{output}D"])
+        return found, bool(self.status & STATUS_BITS[f"IDX{output}T"])

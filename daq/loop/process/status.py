@@ -1,0 +1,127 @@
+"""The loop's answer to `how are you?`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from daq.boards.board import Outcome
+from daq.loop.cycle import Cycle
+from daq.loop.io.loop_board import Unit
+from daq.loop.process.recorder_watch import RecorderWatch
+from daq.loop.tracks.track import Track
+from daq.robot.description import Robot
+from daq.samples.batches import Event, Session
+from daq.samples.sample import NO_EXCHANGE
+from daq.stream.messages import BoardStatus, JointStatus, LoopStatus
+
+_OUTCOMES = [outcome.name.lower() for outcome in Outcome]
+_LOST = ("lost_commands", "lost_replies", "late", "stale", "stalled", "truncated")
+
+
+class StatusMaker:
+    """Collects the status from the loop's parts.
+
+    Args:
+        robot: The description.
+        session: The run.
+        cycle: The loop.
+        recorder: What is known of the recorder.
+        now_ns: Monotonic clock.
+        dropped: How many batches could not be published.
+        privileges: What the process could not get.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        session: Session,
+        cycle: Cycle,
+        recorder: RecorderWatch,
+        *,
+        now_ns: Callable[[], int],
+        dropped: Callable[[], int] = lambda: 0,
+        privileges: tuple[str, ...] = (),
+    ) -> None:
+        self._robot = robot
+        self._session = session
+        self._cycle = cycle
+        self._recorder = recorder
+        self._now_ns = now_ns
+        self._dropped = dropped
+        self.privileges = privileges
+
+    def __call__(self) -> LoopStatus:
+        """The status now."""
+        cycle, session = self._cycle, self._session
+        machine = cycle.machine
+        counters = [unit.board.counters for unit in cycle.units]
+        unit_of = {axis: unit for unit in cycle.units for axis in unit.axes}
+        return LoopStatus(
+            state=machine.state.name.lower(),
+            reason=machine.reason,
+            is_fault_of_board=machine.is_tripped and machine.is_fault_of_board,
+            session=session.session,
+            robot=self._robot.name,
+            link=session.link,
+            is_virtual=session.is_virtual,
+            uptime_s=(self._now_ns() - session.start_t_ns) * 1e-9,
+            seq=cycle.seq,
+            cycles=cycle.seq,
+            skipped=cycle.skipped,
+            lost=sum(getattr(each, name) for each in counters for name in _LOST),
+            corrupt=sum(each.corrupt for each in counters),
+            publish_dropped=self._dropped(),
+            wake_us=cycle.wake.quantiles(),
+            work_us=cycle.work.quantiles(),
+            is_at_rest=cycle.control.is_at_rest,
+            trajectories=cycle.control.trajectories,
+            joints=tuple(_joint(track, unit_of[track.axis]) for track in cycle.control.tracks),
+            boards=tuple(_board(unit) for unit in cycle.units),
+            recording=cycle.output.recording_name,
+            recorder=self._recorder.report,
+            recorder_age_s=self._recorder.age_s,
+            privileges=self.privileges,
+            events=tuple(self._line(event) for event in cycle.events.latest),
+        )
+
+    def _line(self, event: Event) -> str:
+        severity = "" if event.severity == "info" else f"{event.severity}: "
+        return f"{(event.t_ns - self._session.start_t_ns) * 1e-9:.1f} s: {severity}{event.text}"
+
+
+def _joint(track: Track, unit: Unit) -> JointStatus:
+    axis, raws = track.axis, unit.replies
+    is_known = raws is not None and not unit.missed
+    field = unit.reply_field("winding_temperature_degc")
+    degc = (
+        axis.temperature_degc(raws, field) if raws is not None and field is not None else math.nan
+    )
+    return JointStatus(
+        name=axis.joint.name,
+        mode=track.mode.name.lower(),
+        is_homed=axis.is_homed,
+        position_rad=axis.position_rad if is_known and unit.knows_position(axis) else None,
+        velocity_rad_s=axis.velocity_rad_s if is_known else None,
+        torque_nm=axis.nm_per_a * axis.iq_a if is_known else None,
+        iq_a=axis.iq_a if is_known else None,
+        winding_temperature_degc=None if math.isnan(degc) else degc,
+    )
+
+
+def _board(unit: Unit) -> BoardStatus:
+    counters = unit.board.counters
+    place, field = unit.reply_codec.place_of("bus_voltage_v"), unit.reply_field("bus_voltage_v")
+    volts = None
+    if place is not None and field is not None and unit.replies is not None:
+        volts = unit.replies[place] * field.lsb
+    code = unit.outcome_code
+    return BoardStatus(
+        name=unit.port.name,
+        device=unit.board.link.name,
+        profile=unit.board.profile.name,
+        outcome="no exchange" if code == NO_EXCHANGE else _OUTCOMES[code],
+        fault=unit.fault.meaning if unit.fault is not None else "",
+        bus_voltage_v=volts,
+        counters={name: getattr(counters, name) for name in counters.__slots__},
+    )

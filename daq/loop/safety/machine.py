@@ -1,0 +1,171 @@
+"""The one state machine and the one safe stop.
+
+idle → calibrating → ready ⇄ active → stopping → idle or fault. Whatever ends a powered state goes
+through `stop`: currents ramp to zero from what they were, then ES goes off, exactly `ramp_s` after
+it began. Who decides that something is wrong is elsewhere (`daq.loop.safety.monitor`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from daq.loop.events import Events
+from daq.loop.io.axis import Axis, Law
+from daq.loop.io.loop_board import Unit
+from daq.samples.states import State
+
+CALIBRATION_MAX_S = 10.0
+_POWERED = (State.CALIBRATING, State.READY, State.ACTIVE, State.STOPPING)
+_NO_LAW = Law()
+_ODD_A = 1.0
+"""Further than this from the mean of the last milliseconds, and than three times that, is odd."""
+
+
+def _present_a(axis: Axis) -> float:
+    """The current that a stop begins with: as measured, unless that sample is an odd one."""
+    mean_a = axis.iq_mean_a
+    is_odd = abs(axis.iq_a - mean_a) > max(_ODD_A, 3.0 * abs(mean_a))
+    present_a = mean_a if is_odd else axis.iq_a
+    return min(max(present_a, -axis.current_max_a), axis.current_max_a)
+
+
+class Machine:
+    """What the robot is doing as a whole.
+
+    Args:
+        units: Its boards.
+        events: Where changes are noted.
+        ramp_s: Length of the safe stop.
+        period_s: Time between two cycles.
+
+    Attributes:
+        state: What it does.
+        reason: Why it is there.
+        is_fault_of_board: Whether the last fault was a board's, its device's or its link's.
+    """
+
+    def __init__(
+        self, units: Sequence[Unit], events: Events, *, ramp_s: float, period_s: float
+    ) -> None:
+        self.state = State.IDLE
+        self.reason = "started"
+        self.is_fault_of_board = False
+        self._units = units
+        self._axes: list[Axis] = [axis for unit in units for axis in unit.axes]
+        self._events = events
+        self._ramp_cycles = max(1, round(ramp_s / period_s))
+        self._calibration_cycles = round(CALIBRATION_MAX_S / period_s)
+        self._cycles_in_state = 0
+        self._after_stop = State.IDLE
+        self._ramp_from_a: list[float] = []
+
+    @property
+    def is_powered(self) -> bool:
+        """Whether a motor may have current."""
+        return self.state in _POWERED
+
+    @property
+    def is_tripped(self) -> bool:
+        """Whether something is wrong: in fault, or on the way there."""
+        is_on_the_way = self.state is State.STOPPING and self._after_stop is State.FAULT
+        return is_on_the_way or self.state is State.FAULT
+
+    # --- transitions ------------------------------------------------------------------------------
+
+    def enable(self) -> None:
+        """Idle → calibrating."""
+        for unit in self._units:
+            for axis in unit.axes:
+                axis.forget_home()
+                axis.obey(_NO_LAW)
+                axis.refer(0.0, 0.0)
+            unit.enable()
+        self._enter(State.CALIBRATING, "enabled")
+
+    def activate(self, is_active: bool) -> None:
+        """Ready ⇄ active, as joints are controlled or not."""
+        wanted = State.ACTIVE if is_active else State.READY
+        if self.state in (State.READY, State.ACTIVE) and self.state is not wanted:
+            self._enter(wanted, "a joint is controlled" if is_active else "all joints are off")
+
+    def stop(self, reason: str) -> None:
+        """The safe stop; leads to idle."""
+        if self.state in (State.CALIBRATING, State.READY, State.ACTIVE):
+            self._begin_stop(State.IDLE, reason)
+
+    def trip(
+        self, reason: str, *, kind: str = "fault", source: str = "", is_of_board: bool = False
+    ) -> None:
+        """The safe stop because something is wrong; leads to fault. Only the first one counts.
+
+        Args:
+            reason: What is wrong, and what to do.
+            kind: Of the event: `fault` or `limit`.
+            source: The joint or board concerned.
+            is_of_board: Whether a board, its device or its link is to blame.
+        """
+        if self.is_tripped:
+            return
+        self._events.add(kind, reason, severity="error", source=source)
+        self.reason = reason
+        self.is_fault_of_board = is_of_board
+        if self.state is State.IDLE:
+            self._enter(State.FAULT, reason)
+        elif self.state is State.STOPPING:
+            self._after_stop = State.FAULT
+        else:
+            self._begin_stop(State.FAULT, reason)
+
+    def reset(self) -> None:
+        """Fault → idle."""
+        self._enter(State.IDLE, "reset")
+
+    # --- every cycle ------------------------------------------------------------------------------
+
+    def step(self) -> None:
+        """Prepare the next commands of a state that changes by itself."""
+        if self.state is State.STOPPING:
+            self._cycles_in_state += 1
+            self._ramp()
+        elif self.state is State.CALIBRATING:
+            self._cycles_in_state += 1
+            if all(unit.is_ready for unit in self._units):
+                self._enter(State.READY, "calibrated")
+            elif self._cycles_in_state > self._calibration_cycles:
+                names = ", ".join(u.port.name for u in self._units if not u.is_ready)
+                self.trip(
+                    f"calibration did not end within {CALIBRATION_MAX_S:g} s on board {names}: "
+                    "is every motor connected, does its rotor turn freely?",
+                    is_of_board=True,
+                )
+
+    def _begin_stop(self, after: State, reason: str) -> None:
+        self._after_stop = after
+        self._ramp_from_a = [_present_a(axis) for axis in self._axes]
+        self._enter(State.STOPPING, reason)
+        self._ramp()
+
+    def _ramp(self) -> None:
+        """The command after `_cycles_in_state` + 1 steps of the ramp; the last one is ES off."""
+        step = self._cycles_in_state + 1
+        if step >= self._ramp_cycles:
+            for unit in self._units:
+                unit.disable()
+            for axis in self._axes:
+                axis.obey(_NO_LAW)
+                axis.forget_home()  # with ES off a board counts from zero again
+            self._enter(self._after_stop, self.reason)
+            return
+        share = 1.0 - step / self._ramp_cycles
+        for axis, from_a in zip(self._axes, self._ramp_from_a, strict=True):
+            axis.obey(Law(iq_ff_a=share * from_a))
+
+    def _enter(self, state: State, reason: str) -> None:
+        change = f"{self.state.name.lower()} → {state.name.lower()}"
+        # A log says a reason once.
+        self._events.add("state", change if reason == self.reason else f"{change}: {reason}")
+        self.state = state
+        self.reason = reason
+        self._cycles_in_state = 0
+        for unit in self._units:
+            unit.expect_ready(state in (State.READY, State.ACTIVE))

@@ -1,0 +1,273 @@
+"""Every limit, every cycle: decides that something is wrong; `daq.loop.safety.machine` then stops.
+
+A limit trips after as many cycles in a row beyond it as the robot file's `[safety]` says. Limits of
+motion count while the motors are on and calibrated; a board's fault while they are on; replies that
+cannot be read, always.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from daq.boards.board import Outcome
+from daq.loop.events import Events
+from daq.loop.io.axis import Axis
+from daq.loop.io.loop_board import Unit
+from daq.loop.safety.machine import Machine
+from daq.loop.wording import beyond
+from daq.robot import Bus, Robot, Safety
+from daq.samples.states import State
+from firmware_protocol.profile import ERROR_MASK
+
+_STALE = (Outcome.STALE, Outcome.STALLED, Outcome.COMMAND_LOST, Outcome.UNCONFIRMED)
+_LIKELY_CAUSE = {
+    Outcome.CORRUPT: "wrong checksums: long or unshielded wires, a clock too fast, a bad ground",
+    Outcome.TRUNCATED: "replies cut short: the wrong frame size or a loose chip-select wire",
+    Outcome.SILENT: "an idle line: no power on the board, MISO not connected, wrong chip select",
+    Outcome.MISMATCHED: "another protocol version: not the robot file's profile",
+}
+_BATCHES_PER_S = 50
+
+
+class Strikes:
+    """Counts the cycles in a row beyond limits, one count per limit.
+
+    Attributes:
+        counts: Of the limits that were exceeded the last time.
+    """
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+
+    def add(self, limit: str, allowed: int) -> bool:
+        """One more; whether that is as many as it takes, whereupon counting begins anew."""
+        count = self.counts.pop(limit, 0) + 1
+        if count < allowed:
+            self.counts[limit] = count
+        return count >= allowed
+
+    def keep(self, limits: Sequence[str]) -> None:
+        """Forget all others: they were within their limits this time."""
+        self.counts = {name: n for name, n in self.counts.items() if name in limits}
+
+
+class AxisGuard:
+    """The limits of one joint."""
+
+    def __init__(
+        self, axis: Axis, unit: Unit, safety: Safety, trip: Callable[[str, str], None]
+    ) -> None:
+        self._axis = axis
+        self._trip = trip
+        self._field = unit.reply_field("winding_temperature_degc")
+        self._safety = safety
+        self.strikes = Strikes()
+
+    def check(self, raws: tuple[int, ...]) -> None:
+        """Look at position, speed, current and temperature."""
+        axis, safety, limits = self._axis, self._safety, self._axis.joint.limits
+        position_rad, velocity_rad_s, iq_a = axis.position_rad, axis.velocity_rad_s, axis.iq_a
+        nearer_rad = axis.low_rad if position_rad < axis.low_rad else axis.high_rad
+        field = self._field
+        degc = axis.temperature_degc(raws, field) if field is not None else math.nan
+        judged = (
+            # limit, whether it is exceeded, cycles, value, limit, unit, remedy
+            ("position", not axis.low_rad <= position_rad <= axis.high_rad, safety.position_cycles,
+             position_rad, nearer_rad, "rad", "move it back by hand"),
+            ("velocity", abs(velocity_rad_s) > axis.speed_max_rad_s, safety.velocity_cycles,
+             velocity_rad_s, axis.speed_max_rad_s, "rad/s",
+             "command slower motions or lower the gains"),
+            ("current", abs(iq_a) > axis.current_alarm_a, safety.current_cycles,
+             iq_a, axis.current_alarm_a, "A",
+             "the board does not keep its current limit: check its firmware"),
+            ("winding temperature", degc > limits.winding_temperature_max_degc,
+             safety.temperature_cycles, degc, limits.winding_temperature_max_degc, "°C",
+             "let it cool and command less current"),
+        )  # fmt: skip
+        self.strikes.keep([name for name, is_exceeded, *_ in judged if is_exceeded])
+        for name, is_exceeded, cycles, value, limit, unit, remedy in judged:
+            if is_exceeded and self.strikes.add(name, cycles):
+                joint = axis.joint.name
+                text = f"joint {joint}: {name} {beyond(value, limit, unit)}"
+                self._trip(f"{text}; {remedy}", joint)
+
+
+class UnitGuard:
+    """The limits of one board and of the joints on it.
+
+    Attributes:
+        is_alert: Whether something was wrong the last time, so that the next reply must be looked
+            at even if it is plain.
+    """
+
+    def __init__(
+        self, unit: Unit, bus: Bus, safety: Safety, machine: Machine, events: Events
+    ) -> None:
+        self._unit = unit
+        self._bus = bus
+        self._safety = safety
+        self._machine = machine
+        self._events = events
+        self._axes = [AxisGuard(axis, unit, safety, self._trip_limit) for axis in unit.axes]
+        self._strikes = Strikes()
+        self.is_alert = False
+        self._unreadable = 0
+        self._stale = 0
+
+    def check(self) -> None:
+        """Look closely at the last exchange. Only needed when it was not plain, or after one."""
+        unit = self._unit
+        raws = None if unit.missed else unit.replies
+        if raws is None:
+            self._check_missing()
+        else:
+            self._check_reply(raws)
+        strikes = [self._strikes, *(guard.strikes for guard in self._axes)]
+        self.is_alert = bool(self._unreadable or self._stale or any(s.counts for s in strikes))
+
+    def _check_reply(self, raws: tuple[int, ...]) -> None:
+        unit = self._unit
+        self._unreadable = 0
+        self._check_stale()
+        state = self._machine.state
+        if state is State.ACTIVE or state is State.READY:
+            if not unit.is_ready:
+                self._lost_enable()
+            for guard in self._axes:
+                guard.check(raws)
+            if unit.lowest_raw <= raws[unit.voltage_at] <= unit.highest_raw:
+                self._strikes.keep(())
+            else:
+                self._strike(raws)
+        elif state is State.CALIBRATING and raws[0] & ERROR_MASK:
+            self._report_fault()
+
+    # --- the board --------------------------------------------------------------------------------
+
+    def _check_missing(self) -> None:
+        unit = self._unit
+        if unit.failure is not None:
+            self._trip_board(f"board {unit.port.name} cannot be reached: {unit.failure}")
+            return
+        outcome = unit.board.outcome
+        if outcome in _STALE:
+            self._check_stale()
+            return
+        self._unreadable += 1
+        if self._unreadable >= self._safety.unreadable_cycles:
+            self._trip_board(
+                f"board {unit.port.name} on {unit.board.link.name}: {self._unreadable} replies in "
+                f"a row could not be read; likely {_LIKELY_CAUSE[outcome]}. See `armature doctor`"
+            )
+            self._unreadable = 0
+
+    def _check_stale(self) -> None:
+        if self._unit.board.outcome not in _STALE:
+            self._stale = 0
+            return
+        self._stale += 1
+        if self._stale >= self._safety.stale_cycles:
+            unit = self._unit
+            self._trip_board(
+                f"board {unit.port.name} on {unit.board.link.name}: {self._stale} replies in a row "
+                "did not confirm our commands (its index or clock stands still); likely the board "
+                "hangs or another program talks to it"
+            )
+            self._stale = 0
+
+    def _lost_enable(self) -> None:
+        if self._unit.fault is not None:
+            self._report_fault()
+            return
+        self._trip_board(
+            f"board {self._unit.port.name} on {self._unit.board.link.name} is no longer enabled, "
+            "without reporting a fault; likely it has lost its supply and rebooted"
+        )
+
+    def _report_fault(self) -> None:
+        fault = self._unit.fault
+        if fault is not None:
+            self._trip_board(
+                f"board {self._unit.port.name} on {self._unit.board.link.name} reports error "
+                f"{fault.code}, {fault.meaning}. {fault.remedy} (`armature send reset`)"
+            )
+
+    def _strike(self, raws: tuple[int, ...]) -> None:
+        if self._strikes.add("bus", self._safety.bus_voltage_cycles):
+            bus, field = self._bus, self._unit.voltage
+            volts = raws[self._unit.voltage_at] * (field.lsb if field is not None else math.nan)
+            self._trip_limit(
+                f"board {self._unit.port.name}: bus voltage {volts:.4g} V, limits {bus.min_v:g} to "
+                f"{bus.max_v:g} V; check the supply and its wires",
+                self._unit.port.name,
+            )
+
+    def _trip_limit(self, text: str, source: str) -> None:
+        self._machine.trip(text, kind="limit", source=source)
+
+    def _trip_board(self, text: str) -> None:
+        self._machine.trip(text, source=self._unit.port.name, is_of_board=True)
+
+
+class DeadlineBudget:
+    """How many periods may be skipped within a second."""
+
+    def __init__(
+        self, allowed_per_s: int, machine: Machine, events: Events, *, period_ns: int
+    ) -> None:
+        # A loop that may skip every period may be as slow as it likes.
+        self._allowed = math.inf if allowed_per_s * period_ns >= 1_000_000_000 else allowed_per_s
+        self._machine = machine
+        self._events = events
+        self._period_ns = period_ns
+        self._recent: deque[int] = deque([0] * _BATCHES_PER_S, maxlen=_BATCHES_PER_S)
+        self._total = 0
+        self._skipped = 0
+        self._worst = (0, "")
+
+    def note(self, skipped: int, *, wake_ns: int, transfer_ns: int, work_ns: int) -> None:
+        """Periods were skipped before a cycle: stop when they were too many.
+
+        Args:
+            skipped: How many.
+            wake_ns: How late the cycle began.
+            transfer_ns: How long the links took in the cycle before it.
+            work_ns: How long its work took.
+        """
+        self._skipped += skipped
+        if skipped > self._worst[0]:
+            if transfer_ns + work_ns < self._period_ns:
+                cause = f"the loop was woken {wake_ns * 1e-6:.1f} ms late"
+            elif transfer_ns > work_ns:
+                cause = f"the links took {transfer_ns * 1e-6:.1f} ms"
+            else:
+                cause = f"a cycle's work took {work_ns * 1e-6:.1f} ms"
+            self._worst = skipped, cause
+        total = self._total - self._recent[0] + self._skipped
+        machine = self._machine
+        if total > self._allowed and machine.is_powered:
+            text = (
+                f"{total} periods skipped within a second, limit {self._allowed}; lately "
+                f"{self._worst[1]}. See `armature doctor`"
+            )
+            machine.trip(text, kind="limit", source="loop")
+
+    def check(self) -> None:
+        """Once per batch: say what was skipped in it."""
+        skipped, (_, cause) = self._skipped, self._worst
+        self._total += skipped - self._recent[0]
+        self._recent.append(skipped)
+        if not skipped:
+            return
+        self._skipped, self._worst = 0, (0, "")
+        noun = "period" if skipped == 1 else "periods"
+        self._events.add("overrun", f"{skipped} {noun} skipped: {cause}", severity="warning")
+
+
+def make_guards(
+    robot: Robot, units: Sequence[Unit], machine: Machine, events: Events
+) -> list[UnitGuard]:
+    """One guard per board."""
+    return [UnitGuard(unit, robot.bus, robot.safety, machine, events) for unit in units]

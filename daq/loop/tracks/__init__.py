@@ -1,0 +1,1 @@
+"""What leads each joint: a mode's reference, a move, a trajectory, homing."""

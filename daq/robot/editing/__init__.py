@@ -1,0 +1,1 @@
+"""Edits of a robot file's text that keep its comments."""

@@ -1,0 +1,1 @@
+"""The computer: real-time scheduling, the state of the host, the runtime directory, locks."""

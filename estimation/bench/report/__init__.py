@@ -1,0 +1,1 @@
+"""The bench result as a figure and a page."""

@@ -1,0 +1,1 @@
+"""Recordings as one regression problem: segments, prepared samples, triangular factors."""

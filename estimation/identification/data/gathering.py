@@ -1,0 +1,269 @@
+"""What recordings hold, gathered for the estimators: the robot, factors, and what was used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from daq.recording import open_recording
+from daq.robot import Robot, parse_robot
+from daq.robot.geometry import joint_poses
+from estimation.errors import DatasetError
+from estimation.files import name_text
+from estimation.identification.data.reduction import Reducer
+from estimation.identification.data.samples import Samples, Wishes, choose_preparation
+from estimation.identification.data.segments import Stretches
+from estimation.identification.evaluation.judging import Data
+from estimation.identification.request import Request
+from estimation.identification.result import RecordingSummary
+from estimation.model.base import BaseParameters, find_base
+from estimation.model.parameters import choose_parameters
+from estimation.model.regressor import Regressor
+from estimation.recordings.dataset import summarise
+from estimation.signals.preparation import PreparationSettings
+from estimation.signals.spectra import CUTOFF_MIN_HZ
+
+_COMPARED_ROWS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """What is known before anything is estimated.
+
+    Attributes:
+        robot: That is to be identified.
+        robot_text: Its file.
+        regressor: Of it.
+        base: Its base parameters.
+        settings: How samples are prepared.
+        notes: What was chosen for them and why, and what a reader should know of the recordings.
+        samples: Of the identification recordings.
+        training: Their factors.
+        validation_samples: None where nothing is there to validate with.
+        validation: Their factors, likewise.
+        recordings: How much of each was used.
+        validation_recordings: Likewise.
+    """
+
+    robot: Robot
+    robot_text: str
+    regressor: Regressor
+    base: BaseParameters
+    settings: PreparationSettings
+    notes: tuple[str, ...]
+    samples: Samples
+    training: Data
+    validation_samples: Samples | None
+    validation: Data | None
+    recordings: tuple[RecordingSummary, ...]
+    validation_recordings: tuple[RecordingSummary, ...]
+
+
+def gather(request: Request, progress: Callable[[str], None]) -> Gathered:
+    """Read recordings and reduce them.
+
+    Args:
+        request: What is to be done.
+        progress: Told what is being done.
+
+    Raises:
+        DatasetError: The recordings cannot be used.
+    """
+    recorded = (*request.recordings, *request.validations, *request.payloads)
+    text = request.robot_text or common_text(recorded)
+    robot = parse_robot(text, "the robot file")
+    check_joints(robot, recorded)
+    check_distinct(recorded)
+    regressor = Regressor(robot, choose_parameters(robot, request.terms))
+    base = find_base(regressor)
+    progress("reading")
+    stretches = Stretches(request.recordings, all_modes=request.wishes.all_modes)
+    settings, notes = choose_preparation(stretches, request.wishes)
+    samples = Samples(stretches, settings, regressor.switching, request.wishes)
+    training = reduce_samples(regressor, base, samples, block_s=request.block_s)
+    paths, wishes = _validation_of(request)
+    validation, validation_samples = None, None
+    if paths:
+        progress("reading validation")
+        validation_samples = Samples(paths, settings, regressor.switching, wishes)
+        validation = reduce_samples(regressor, base, validation_samples, block_s=request.block_s)
+    recordings = tuple(summary_of(path, request.wishes) for path in request.recordings)
+    return Gathered(
+        robot=robot,
+        robot_text=text,
+        regressor=regressor,
+        base=base,
+        settings=settings,
+        notes=(
+            *notes,
+            *_rounded_notes(base.rounded),
+            *_lost_notes(samples.lost_share),
+            *_averaged_notes(samples.periods),
+            *(note for known in recordings for note in known.notes),
+        ),
+        samples=samples,
+        training=training,
+        validation_samples=validation_samples,
+        validation=validation,
+        recordings=recordings,
+        validation_recordings=tuple(summary_of(path, wishes) for path in paths),
+    )
+
+
+def common_text(paths: Sequence[Path]) -> str:
+    """The robot file inside recordings, which must be of one arm.
+
+    Raises:
+        DatasetError: They are of different robots.
+    """
+    found: tuple[Path, Robot, str] | None = None
+    for path in paths:
+        with open_recording(path) as recording:
+            robot = recording.robot
+            if found is None:
+                found = path, robot, recording.robot_text
+            elif _kinematics(robot) != _kinematics(found[1]):
+                raise DatasetError(
+                    f"{path}: was recorded with robot {robot.name}, {found[0]} with "
+                    f"{found[1].name}, and their joints differ; identify them apart, or name one "
+                    "with --robot"
+                )
+    if found is None:
+        raise DatasetError("there is no recording to identify from")
+    return found[2]
+
+
+def check_joints(robot: Robot, paths: Sequence[Path]) -> None:
+    """A robot that is named must have the joints that were recorded.
+
+    Args:
+        robot: What the samples are taken to be of.
+        paths: Recordings.
+
+    Raises:
+        DatasetError: A recording has other joints.
+    """
+    names = tuple(joint.name for joint in robot.joints)
+    for path in paths:
+        with open_recording(path) as recording:
+            if tuple(recording.joint_names) != names:
+                raise DatasetError(
+                    f"{path}: has the joints {', '.join(recording.joint_names)}, robot "
+                    f"{robot.name} has {', '.join(names)}; names and order must be the same: "
+                    "rename them in the robot file, or import the data again with it"
+                )
+
+
+def check_distinct(paths: Sequence[Path]) -> None:
+    """No recording may be there twice: it would count twice, or validate what it was fitted to.
+
+    Args:
+        paths: Recordings.
+
+    Raises:
+        DatasetError: One is a copy of another.
+    """
+    seen: dict[tuple[object, ...], Path] = {}
+    for path in paths:
+        with open_recording(path) as recording:
+            count = recording.sample_count
+            middle = slice(count // 2, count // 2 + _COMPARED_ROWS)
+            names = ("joint_position_rad", "joint_torque_nm")
+            q_rad, tau_nm = (recording[name][middle].tobytes() for name in names)
+        samples = (count, recording.period_ns, q_rad, tau_nm)
+        if samples in seen:
+            raise DatasetError(f"{path}: holds the same samples as {seen[samples]}; leave one out")
+        seen[samples] = path
+
+
+def reduce_samples(
+    regressor: Regressor, base: BaseParameters, samples: Samples, *, block_s: float
+) -> Data:
+    """Factors of the rows that count, and of all rows.
+
+    Args:
+        regressor: Of the arm.
+        base: Its base parameters.
+        samples: Prepared samples, gone through once.
+        block_s: Length of a block of time, for filters of `CUTOFF_MIN_HZ` and more.
+
+    Raises:
+        DatasetError: There are no rows.
+    """
+    # A lower cut-off makes residuals remember longer.
+    block_s *= max(1.0, CUTOFF_MIN_HZ / samples.settings.cutoff_hz)
+    reducer = Reducer(regressor, base, block_s=block_s, repeats_s=samples.repeats_s())
+    for number, prepared in samples:
+        reducer.add(prepared, number)
+    names = ", ".join(path.name for path in samples.paths)
+    try:
+        moving = reducer.factors()
+    except DatasetError as error:
+        raise DatasetError(f"{names}: {error}") from error
+    if not np.any(moving.of_joints[..., base.rank]):
+        raise DatasetError(f"{names}: the torque is zero throughout: there is nothing to identify")
+    return Data(moving, moving.united(reducer.left_out()))
+
+
+def summary_of(path: Path, wishes: Wishes) -> RecordingSummary:
+    """How much of a recording is used, and why not all of it."""
+    found = summarise(path, all_modes=wishes.all_modes)
+    share = wishes.rows[1] - wishes.rows[0]
+    used = round(found.used * (1.0 - share if wishes.is_outside else share))
+    left_out = dict(found.left_out)
+    if used < found.used:
+        left_out["outside the part of the time that is wanted"] = found.used - used
+    return RecordingSummary(
+        file=name_text(path.name),
+        rows=found.rows,
+        rows_used=used,
+        left_out=left_out,
+        seconds=used * found.period_s,
+        notes=() if found.chosen == "import" else _homing_notes(path, found.not_homed),
+    )
+
+
+def _validation_of(request: Request) -> tuple[tuple[Path, ...], Wishes]:
+    """Recordings to judge by, and which of their rows: all, or those that were not identified."""
+    if request.has_split:
+        return request.recordings, replace(request.wishes, is_outside=True)
+    return request.validations, replace(request.wishes, rows=(0.0, 1.0), is_averaged=False)
+
+
+def _rounded_notes(rounded: int) -> tuple[str, ...]:
+    if not rounded:
+        return ()
+    return (
+        f"{rounded} further combinations would be told only by rounded numbers in the robot file, "
+        "such as 1.5708 for a right angle, and do not count",
+    )
+
+
+def _lost_notes(share: float) -> tuple[str, ...]:
+    if share <= 0.0:
+        return ()
+    return (
+        f"{100.0 * share:.2g} % of the samples were lost or late: filters go on across them, but "
+        "they and what lies beside them do not count",
+    )
+
+
+def _averaged_notes(periods: int) -> tuple[str, ...]:
+    return (f"averaged over {periods} periods of the motion",) if periods else ()
+
+
+def _homing_notes(path: Path, not_homed: int) -> tuple[str, ...]:
+    if not not_homed:
+        return ()
+    return (
+        f"{name_text(path.name)}: joints were not homed in {not_homed} samples; their angles count "
+        "from where the robot was switched on, so that gravity is wrong",
+    )
+
+
+def _kinematics(robot: Robot) -> tuple[object, ...]:
+    poses = joint_poses(robot)
+    return (robot.gravity_m_s2, robot.coupling, *(joint.name for joint in robot.joints), *poses)

@@ -1,0 +1,187 @@
+"""Prepared samples of several recordings, to be gone through again and again in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estimation.errors import DatasetError
+from estimation.identification.data.segments import Stretches
+from estimation.recordings.segment import Stretch
+from estimation.signals.preparation import PreparationSettings, Prepared, choose_settings, prepare
+from estimation.signals.repetition import average_repetitions, find_period_s
+from estimation.signals.settings import Differences, Method, Velocity
+
+FloatArray = NDArray[np.float64]
+
+KEPT_ROWS_MAX = 250_000
+"""Prepared rows that are kept in memory; more are read and prepared again each time."""
+SLOW_SHARE = 0.03
+"""Of a joint's highest speed: below it a joint may stick, and friction be anything."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What the user decides; None for what follows from the samples.
+
+    Attributes:
+        cutoff_hz: Of the low-pass.
+        velocity: `measured` or `differentiated`.
+        method: `butterworth` or `fft`.
+        differences: `sixth` or `second`.
+        slow_rad_s: Joints slower than this do not count in a row; 0 uses all rows.
+        all_modes: Whether to use rows in which no trajectory was played.
+        rows: Part of the time that is used, as shares of the whole.
+        is_outside: Whether to use what `rows` leaves out instead.
+        is_averaged: Whether to average over the periods of a motion that repeats itself.
+    """
+
+    cutoff_hz: float | None = None
+    velocity: Velocity | None = None
+    method: Method = "butterworth"
+    differences: Differences = "sixth"
+    slow_rad_s: float | None = None
+    all_modes: bool = False
+    rows: tuple[float, float] = (0.0, 1.0)
+    is_outside: bool = False
+    is_averaged: bool = False
+
+
+class Samples:
+    """The prepared samples of recordings, in order; iterate as often as needed.
+
+    Args:
+        source: The recordings.
+        settings: How they are prepared.
+        switching: Columns that are worked out at the full rate.
+        wishes: Which rows are wanted.
+
+    Attributes:
+        paths: The recordings.
+        settings: How they are prepared.
+        lost_share: Of the samples, known once they were gone through: lost, or taken too late.
+        periods: That were averaged over, of the recording with the fewest; 0 where none were.
+    """
+
+    def __init__(
+        self,
+        source: Sequence[Path] | Stretches,
+        settings: PreparationSettings,
+        switching: Callable[[FloatArray], FloatArray],
+        wishes: Wishes,
+    ) -> None:
+        self._stretches = _stretches(source, wishes)
+        self.paths = self._stretches.paths
+        self.settings = settings
+        self._switching = switching
+        self._wishes = wishes
+        self._kept: list[tuple[int, Prepared]] | None = None
+        self.lost_share = 0.0
+        self.periods = 0
+
+    def __iter__(self) -> Iterator[tuple[int, Prepared]]:
+        """Number of the recording, and samples of one stretch of it."""
+        if self._kept is not None:
+            yield from self._kept
+            return
+        kept: list[tuple[int, Prepared]] | None = []
+        rows, samples, lost = 0, 0, 0
+        for number in range(len(self.paths)):
+            for stretch in self._stretches.of(number):
+                samples += len(stretch)
+                lost += 0 if stretch.is_in_hole is None else int(stretch.is_in_hole.sum())
+                prepared = self._cut(prepare(stretch, self.settings, self._switching), stretch)
+                if not len(prepared):
+                    continue
+                if self._wishes.is_averaged:
+                    average = average_repetitions(prepared)
+                    prepared = average.prepared
+                    self.periods = min(self.periods or average.periods, average.periods)
+                yield number, prepared
+                rows += len(prepared)
+                if kept is not None and rows <= KEPT_ROWS_MAX:
+                    kept.append((number, prepared))
+                else:
+                    kept = None
+        self._kept = kept
+        self.lost_share = lost / max(samples, 1)
+
+    def repeats_s(self) -> list[float | None]:
+        """Period of each recording's motion; None where it does not repeat itself."""
+        first: dict[int, Prepared] = {}
+        for number, prepared in self:
+            first.setdefault(number, prepared)
+        return [
+            find_period_s(first[number]) if number in first else None
+            for number in range(len(self.paths))
+        ]
+
+    def prepared(self) -> Iterator[Prepared]:
+        """The same, without numbers."""
+        return (prepared for _, prepared in self)
+
+    def _cut(self, prepared: Prepared, stretch: Stretch) -> Prepared:
+        first, last = self._wishes.rows
+        if (first, last) == (0.0, 1.0) and not self._wishes.is_outside:
+            return prepared
+        total_s = (stretch.run_row + len(stretch) + stretch.rows_after) * stretch.period_s
+        start_s = stretch.t_s[0] - stretch.run_row * stretch.period_s
+        share = (prepared.t_s - start_s) / total_s
+        inside = (share >= first) & (share < last)
+        if self._wishes.is_outside:
+            inside = ~inside
+        return prepared.select(inside)
+
+
+def choose_preparation(
+    source: Sequence[Path] | Stretches, wishes: Wishes
+) -> tuple[PreparationSettings, tuple[str, ...]]:
+    """Choose how recordings are prepared, from the beginning of each.
+
+    Args:
+        source: Recordings of one rate.
+        wishes: What the user decided.
+
+    Returns:
+        The settings, and sentences that say what was chosen and why.
+
+    Raises:
+        DatasetError: A recording has no usable samples, or they differ in rate.
+    """
+    stretches = _stretches(source, wishes)
+    settings, notes = choose_settings(
+        stretches.beginnings(),
+        cutoff_hz=wishes.cutoff_hz,
+        velocity=wishes.velocity,
+        method=wishes.method,
+        differences=wishes.differences,
+    )
+    if wishes.slow_rad_s == 0.0:
+        return settings, notes
+    if wishes.slow_rad_s is not None:
+        return replace(settings, exclude_slow_rad_s=wishes.slow_rad_s), notes
+    speeds = [
+        np.abs(part.dq_rad_s).max(axis=0)
+        for stretch in stretches.beginnings()
+        if len(part := prepare(stretch, settings))
+    ]
+    if not speeds:
+        raise DatasetError(
+            f"{', '.join(map(str, stretches.paths))}: too short: nothing is left once the borders "
+            f"of filtered stretches are trimmed (low-pass at {settings.cutoff_hz:g} Hz)"
+        )
+    fastest = np.max(speeds, axis=0)
+    limits = tuple(float(f"{SLOW_SHARE * speed:.3g}") for speed in fastest)
+    shown = ", ".join(f"{limit:g}" for limit in limits)
+    note = f"a joint slower than {shown} rad/s does not count in the fit: it may stick there"
+    return replace(settings, exclude_slow_rad_s=limits), (*notes, note)
+
+
+def _stretches(source: Sequence[Path] | Stretches, wishes: Wishes) -> Stretches:
+    if isinstance(source, Stretches):
+        return source
+    return Stretches(source, all_modes=wishes.all_modes)

@@ -1,0 +1,78 @@
+"""Stretches of several recordings, to be gone through again and again; short ones are read once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+from estimation.errors import DatasetError
+from estimation.recordings.dataset import read_stretches, summarise
+from estimation.recordings.segment import Stretch
+
+KEPT_ROWS_MAX = 60_000
+"""Rows that are kept in memory, of all recordings together: a minute at 1 kHz, some 20 MB."""
+_LOOKED_AT = 4
+"""Stretches of each recording that count as its beginning."""
+
+
+class Stretches:
+    """The stretches of recordings.
+
+    Args:
+        paths: The recordings.
+        all_modes: As for `read_stretches`.
+    """
+
+    def __init__(self, paths: Sequence[Path], *, all_modes: bool) -> None:
+        self.paths = tuple(paths)
+        self._all_modes = all_modes
+        self._kept: dict[int, list[Stretch]] = {}
+        self._kept_rows = 0
+
+    def of(self, number: int) -> Iterator[Stretch]:
+        """All stretches of a recording, by its place among the paths."""
+        if number in self._kept:
+            yield from self._kept[number]
+            return
+        room = KEPT_ROWS_MAX - self._kept_rows
+        kept: list[Stretch] = []
+        rows = 0
+        for stretch in read_stretches(self.paths[number], all_modes=self._all_modes):
+            rows += len(stretch)
+            if rows <= room:
+                kept.append(stretch)
+            else:
+                kept.clear()
+            yield stretch
+        if rows <= room:
+            self._kept[number] = kept
+            self._kept_rows += rows
+
+    def beginnings(self) -> Iterator[Stretch]:
+        """The first stretches of each recording.
+
+        Raises:
+            DatasetError: A recording has none, or they differ in rate.
+        """
+        rate_hz: float | None = None
+        for number, path in enumerate(self.paths):
+            is_empty = True
+            for stretch in islice(self.of(number), _LOOKED_AT):
+                is_empty = False
+                rate_hz = stretch.rate_hz if rate_hz is None else rate_hz
+                if round(stretch.rate_hz - rate_hz, 3):
+                    raise DatasetError(
+                        f"the recordings have different rates ({rate_hz:g}, "
+                        f"{stretch.rate_hz:g} Hz): identify them one by one"
+                    )
+                yield stretch
+            if is_empty:
+                raise DatasetError(f"{path}: holds no samples that could be used{self._why(path)}")
+
+    def _why(self, path: Path) -> str:
+        left_out = summarise(path, all_modes=self._all_modes).left_out
+        if not left_out:
+            return "; it is empty"
+        reasons = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
+        return f": left out were {reasons} (`armature record info` shows what is in it)"

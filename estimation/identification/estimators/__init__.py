@@ -1,0 +1,1 @@
+"""Every method, and the problem that they all solve."""

@@ -1,0 +1,153 @@
+"""One sentence on whether the identified model can be used, why one may doubt it, and its scope."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from estimation.identification.evaluation.data_checks import Suspicions
+from estimation.identification.result import (
+    BaseParameter,
+    MethodResult,
+    ResidualTest,
+    Verdict,
+)
+
+_GOOD_PERCENT = 10.0
+"""Of the torque: what is left by a model that is worth using in a controller."""
+_JOINT_PERCENT, _JOINT_USELESS_PERCENT = 20.0, 50.0
+"""Of one joint's torque: worth a look, and useless; one joint's gravity hides the others."""
+_MEMORY_S = 0.15
+"""Residuals that remember longer than this hold something that the model does not."""
+_TOLD_PERCENT = 30.0
+_SAME_PERCENT = 1e-9
+_DISAGREE, _CONTRADICT = 1.5, 3.0
+"""Times the floor's error, from which on constraints and data disagree, or contradict."""
+
+
+def reach_verdict(
+    methods: Sequence[MethodResult],
+    chosen: str,
+    *,
+    joint_names: Sequence[str],
+    residuals: Sequence[ResidualTest] = (),
+    base: Sequence[BaseParameter] = (),
+    suspicions: Suspicions | None = None,
+    is_relaxed: bool = False,
+) -> Verdict:
+    """Judge the chosen method.
+
+    Args:
+        methods: All that were compared.
+        chosen: The one whose parameters are written.
+        joint_names: For the words.
+        residuals: What it leaves.
+        base: Its base parameters.
+        suspicions: What in the data looks like a mistake.
+        is_relaxed: Whether bounds had to give way.
+
+    Returns:
+        Usable when it can exist and predicts torques, best on data it does not know.
+    """
+    row = next(method for method in methods if method.name == chosen)
+    floor = next((method for method in methods if method.name == "uls"), None)
+    judged = row.judged
+    errors = dict(zip(joint_names, judged.per_joint, strict=True))
+    problems, doubts = _problems(methods, row, errors), _doubts(row, errors, residuals, base)
+    ratio = 1.0
+    if floor is not None:
+        ratio = row.identification.moving / max(floor.identification.moving, 1e-12)
+        if ratio > _CONTRADICT:
+            problems.append("its constraints and the data contradict: check masses and units")
+        elif ratio > _DISAGREE:
+            doubts.append("its constraints and the data disagree: check masses and units")
+    if suspicions is not None:
+        problems += suspicions.problems
+        doubts += suspicions.doubts
+    if is_relaxed:
+        doubts.append("bounds had to give way")
+    worst = max(joint_names, key=errors.__getitem__)
+    text = (
+        f"{chosen} leaves {judged.moving:.2f} % of the torque where joints move and "
+        f"{judged.all_rows:.2f} % over all rows; most at {worst}, {errors[worst]:.1f} %"
+    )
+    if floor is not None and floor.name != chosen:
+        text += f". Its error is {ratio:.3f} times that of unconstrained least squares, the floor"
+    if problems:
+        text += f". It is not to be relied on: {'; '.join(problems)}"
+    if doubts:
+        text += f". Reasons to doubt it: {'; '.join(doubts)}"
+    scope = "speeds, accelerations and postures like those of the recordings; nothing was carried"
+    if row.validation is None:
+        scope = (
+            "the identification data only: no other recording was given to validate with "
+            f"(--validate); otherwise {scope}"
+        )
+    return Verdict(is_usable=not problems, text=text, scope=scope, doubts=tuple(doubts))
+
+
+def _problems(
+    methods: Sequence[MethodResult], row: MethodResult, errors: Mapping[str, float]
+) -> list[str]:
+    """Why it is not to be used."""
+    judged = row.judged
+    cad = next((method for method in methods if method.name == "cad"), None)
+    problems = []
+    if not row.consistent:
+        problems.append("no arm with these parameters can exist")
+    if not row.inertia_matrix_positive:
+        problems.append("its inertia matrix is not positive definite everywhere")
+    if not judged.moving <= _GOOD_PERCENT:
+        problems.append(f"{judged.moving:.1f} % of the torque is left (limit {_GOOD_PERCENT:g} %)")
+    if cad is not None and cad.name != row.name and judged.moving >= cad.judged.moving:
+        problems.append(f"CAD predicts as well ({cad.judged.moving:.2f} %)")
+    if row.validation is not None and row.validation.moving > 3.0 * row.identification.moving:
+        problems.append("it predicts data it knows much better than others: too much is fitted")
+    useless = [
+        f"{name} ({error:.0f} %)"
+        for name, error in errors.items()
+        if not error <= _JOINT_USELESS_PERCENT
+    ]
+    if useless:
+        problems.append(f"it does not predict {_few(useless)}")
+    return problems
+
+
+def _doubts(
+    row: MethodResult,
+    errors: Mapping[str, float],
+    residuals: Sequence[ResidualTest],
+    base: Sequence[BaseParameter],
+) -> list[str]:
+    """Why one should look before using it."""
+    doubts = []
+    if row.validation is not None:
+        known, unknown = row.identification, row.validation
+        if max(map(abs, np.subtract(known.per_joint, unknown.per_joint))) < _SAME_PERCENT:
+            doubts.append("validation and identification data are the same")
+    bad = [
+        f"{name} ({error:.0f} %)"
+        for name, error in errors.items()
+        if _JOINT_PERCENT < error <= _JOINT_USELESS_PERCENT
+    ]
+    if bad:
+        doubts.append(f"much is left at {_few(bad)}")
+    slow = [
+        f"{test.joint} ({test.memory_s:.2g} s)"
+        for test in residuals
+        if test.memory_s > _MEMORY_S and errors[test.joint] > 1.0
+    ]
+    if slow:
+        doubts.append(f"what is left is no noise but lasts, at {_few(slow)}")
+    if any(note.startswith("at its bound") for note in row.notes):
+        doubts.append("bounds hold it back (see its notes)")
+    unsure = sum(parameter.relative_percent > _TOLD_PERCENT for parameter in base)
+    if base and unsure > 0.5 * len(base):
+        doubts.append(f"the data hardly tell {unsure} of {len(base)} base parameters")
+    return doubts
+
+
+def _few(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:3])
+    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"

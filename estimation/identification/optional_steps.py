@@ -1,0 +1,75 @@
+"""What an identification does beside estimating: instruments, simulation, payload."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import chain
+
+from estimation.files import name_text
+from estimation.identification.data.gathering import reduce_samples
+from estimation.identification.data.samples import Samples
+from estimation.identification.estimators.instruments import make_instruments
+from estimation.identification.estimators.problem import Instruments, Problem
+from estimation.identification.evaluation.simulation_check import simulate_recording
+from estimation.identification.output.payload import identify_payload
+from estimation.identification.request import Request
+from estimation.identification.result import (
+    MethodResult,
+    PayloadResult,
+    SimulationErrors,
+)
+from estimation.model.regressor import Regressor
+from estimation.recordings.dataset import read_stretches
+from estimation.signals.preparation import PreparationSettings
+
+
+def find_instruments(
+    request: Request, regressor: Regressor, settings: PreparationSettings
+) -> Instruments | None:
+    """Instruments of the recordings, if they are asked for and can be had."""
+    if "iv" not in request.methods:
+        return None
+    all_modes = request.wishes.all_modes
+    return make_instruments(
+        regressor,
+        settings,
+        lambda: chain.from_iterable(
+            read_stretches(path, all_modes=all_modes) for path in request.recordings
+        ),
+    )
+
+
+def find_simulation(
+    request: Request, problem: Problem, chosen: MethodResult, progress: Callable[[str], None]
+) -> SimulationErrors | None:
+    """How the identified arm moves, if that is asked for."""
+    if not request.is_simulated or chosen.theta is None or not chosen.inertia_matrix_positive:
+        return None
+    progress("simulating")
+    path = (*request.validations, *request.recordings)[0]
+    return simulate_recording(problem, chosen.theta, path, all_modes=request.wishes.all_modes)
+
+
+def find_payload(
+    request: Request,
+    problem: Problem,
+    settings: PreparationSettings,
+    progress: Callable[[str], None],
+) -> PayloadResult | None:
+    """What the arm carries in other recordings, if there are any."""
+    if not request.payloads:
+        return None
+    progress("payload")
+    samples = Samples(request.payloads, settings, problem.regressor.switching, request.wishes)
+    data = reduce_samples(problem.regressor, problem.base, samples, block_s=request.block_s)
+    loaded = replace(problem, factors=data.moving, samples=samples.prepared)
+    found = identify_payload(problem, loaded)
+    return PayloadResult(
+        mass_kg=found.mass_kg,
+        centre_m=found.centre_m,
+        inertia_kg_m2=found.inertia_kg_m2,
+        misfit=found.misfit,
+        notes=found.notes,
+        files=tuple(name_text(path.name) for path in request.payloads),
+    )

@@ -1,0 +1,1 @@
+"""What is made of a result: tables, a robot file, a payload."""

@@ -1,0 +1,227 @@
+"""What the arm carries: two identifications, with and without, and their difference as one body.
+
+A payload is a change δπ of the last link's ten parameters (seed 003), so that base parameters
+change by Δβ = B·δπ with the last link's columns B of the base mapping. Of all bodies that can
+exist, the one nearest to the measured difference, by how sure that is:
+
+δπ = argmin (Δβ − B·δπ)ᵀΣ⁻¹(Δβ − B·δπ)     subject to J(δπ) ⪰ 0
+
+Σ is the sum of both identifications' ordinary covariances, each as much larger as the block
+bootstrap says; the bootstrap's own would be of too low a rank to be inverted when blocks are few.
+Intervals come from the bootstrap: each draw is fitted anew. Friction and drives are left out of Δβ:
+gears may rub more under load, and that is not the payload's mass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import cvxpy as cp
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from estimation.errors import DatasetError, EstimationError
+from estimation.identification.estimators.convex import SOLVED, solve_programme
+from estimation.identification.estimators.linear import base_symbols, solve
+from estimation.identification.estimators.problem import Problem
+from estimation.identification.estimators.pseudo_inertia import BASIS
+from estimation.identification.evaluation.uncertainty import (
+    bootstrap,
+    covariance,
+    information_inflation,
+)
+from estimation.identification.result import Interval
+from estimation.model.parameters import INERTIAL
+
+FloatArray = NDArray[np.float64]
+
+DRAWS = 200
+_MASS_KG, _LENGTH_M = 0.3, 0.1
+"""Size of a usual payload: unknowns are scaled by it."""
+_TOLD = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Payload:
+    """A body on the last link, in the frame of its joint.
+
+    Attributes:
+        parameters: δπ, shape (10,), in the order of θ, about the frame's origin.
+        mass_kg: Its mass.
+        centre_m: Its centre of mass; wide intervals where the motion does not tell it.
+        inertia_kg_m2: About its centre of mass: xx, xy, yy, xz, yz, zz.
+        identifiable: Of the ten parameters, which the arm's torques depend on by themselves.
+        sigma: Standard deviation of what the data alone tell of each, without physics; infinite
+            where that is nothing, shape (10,).
+        misfit: Root mean square of (Δβ − B·δπ) in standard deviations: far above 1 when something
+            else than a payload has changed.
+        notes: What a reader should know.
+    """
+
+    parameters: FloatArray
+    mass_kg: Interval
+    centre_m: tuple[Interval, Interval, Interval]
+    inertia_kg_m2: tuple[Interval, ...]
+    identifiable: tuple[bool, ...]
+    sigma: FloatArray
+    misfit: float
+    notes: tuple[str, ...]
+
+
+def identify_payload(without: Problem, with_load: Problem) -> Payload:
+    """Identify what an arm carries.
+
+    Args:
+        without: Data of the bare arm.
+        with_load: Data of the arm with its payload; of the same model.
+
+    Returns:
+        The payload.
+
+    Raises:
+        DatasetError: The models differ, or the data do not tell their base parameters.
+        EstimationError: The programme could not be solved.
+    """
+    if without.base.symbols != with_load.base.symbols or not np.allclose(
+        without.base.mapping, with_load.base.mapping, atol=1e-6
+    ):
+        raise DatasetError("with and without payload are not the same arm and model: use one file")
+    rows = _link_rows(with_load)
+    last = with_load.regressor.parameters.link(with_load.regressor.parameters.joint_count - 1)
+    matrix = with_load.base.mapping[rows, last]
+    bare, loaded = (_base(problem, rows, seed) for seed, problem in enumerate((without, with_load)))
+    change, draws = loaded.beta - bare.beta, loaded.draws - bare.draws
+    whitening = np.linalg.inv(np.linalg.cholesky(bare.covariance + loaded.covariance))
+    fit = _Fit(whitening @ matrix)
+    parameters = fit.solve(whitening @ change)
+    rest = whitening @ (change - matrix @ parameters)
+    solved = [_described(fit.solve(whitening @ draw)) for draw in draws]
+    intervals = _intervals(
+        _described(parameters), np.array(solved), min(bare.blocks, loaded.blocks)
+    )
+    identifiable, sigma = _told(matrix, whitening)
+    return Payload(
+        parameters=parameters,
+        mass_kg=intervals[0],
+        centre_m=(intervals[1], intervals[2], intervals[3]),
+        inertia_kg_m2=tuple(intervals[4:]),
+        identifiable=identifiable,
+        sigma=sigma,
+        misfit=float(np.sqrt(np.mean(rest**2))),
+        notes=_notes(intervals[0], identifiable, float(np.sqrt(np.mean(rest**2)))),
+    )
+
+
+def _link_rows(problem: Problem) -> NDArray[np.intp]:
+    items = problem.regressor.parameters.items
+    kinds = [items[index].kind for index in problem.base.independent]
+    return np.array([row for row, kind in enumerate(kinds) if kind in INERTIAL], dtype=np.intp)
+
+
+class _Base(NamedTuple):
+    """Base parameters that describe links, and how sure they are."""
+
+    beta: FloatArray
+    draws: FloatArray
+    covariance: FloatArray
+    blocks: int
+
+
+def _base(problem: Problem, rows: NDArray[np.intp], seed: int) -> _Base:
+    """Least squares and draws of it: what physics adds is added to the difference, once."""
+    factors = problem.factors
+    beta = solve(factors.total(), problem.base.rank, base_symbols(problem))
+    drawn = bootstrap(factors, beta, replicates=DRAWS, seed=1_000_003 * seed + problem.seed)
+    blocks = len(np.unique(factors.clusters))
+    # A draw of n blocks scatters by (n − 1)/n of the truth's variance.
+    wide = beta + np.sqrt(blocks / (blocks - 1.0)) * (drawn - beta)
+    sure = information_inflation(factors) * covariance(factors, beta)
+    return _Base(beta[rows], wide[:, rows], sure[np.ix_(rows, rows)], blocks)
+
+
+def _intervals(values: FloatArray, draws: FloatArray, blocks: int) -> list[Interval]:
+    """Quantiles of the draws, as much wider as Student's are for so few blocks."""
+    wider = float(stdtrit(blocks - 1, 0.975)) / 1.959964
+    lows, highs = np.quantile(draws, [0.025, 0.975], axis=0)
+    return [
+        Interval(
+            value=value,
+            low=value - wider * max(value - low, 0.0),
+            high=value + wider * max(high - value, 0.0),
+        )
+        for value, low, high in zip(values.tolist(), lows.tolist(), highs.tolist(), strict=True)
+    ]
+
+
+class _Fit:
+    """min ‖target − matrix·δπ‖² over bodies that can exist, for one target after another."""
+
+    def __init__(self, matrix: FloatArray) -> None:
+        lengths = np.array([1.0, *(_LENGTH_M,) * 3, *(_LENGTH_M**2,) * 6])
+        self._scale = _MASS_KG * lengths
+        self._x = cp.Variable(len(INERTIAL))
+        self._target = cp.Parameter(len(matrix))
+        # Divided by its size, or a sharp fit leaves the solver with numbers of 1e10.
+        size = float(np.linalg.norm(matrix * self._scale))
+        self._size = size
+        pseudo = cp.reshape(BASIS.reshape(10, 16).T @ self._x, (4, 4), order="C")
+        cost = cp.sum_squares((matrix * self._scale / size) @ self._x - self._target)
+        # What nothing tells is small rather than anything.
+        self._programme = cp.Problem(
+            cp.Minimize(cost + 1e-10 * cp.sum_squares(self._x)), [pseudo >> 0]
+        )
+
+    def solve(self, target: FloatArray) -> FloatArray:
+        """Shape (10,), in SI."""
+        self._target.value = target / self._size
+        if solve_programme(self._programme) not in SOLVED or self._x.value is None:
+            raise EstimationError(
+                f"the payload's programme ended with {self._programme.status!r}: check that both "
+                "recordings are of the same arm"
+            )
+        found: FloatArray = self._scale * self._x.value
+        return found
+
+
+def _described(link: FloatArray) -> FloatArray:
+    """Mass, centre and inertia about the centre; shape (10,)."""
+    mass = max(float(link[0]), 1e-9)
+    centre = link[1:4] / mass
+    x, y, z = centre
+    steiner = mass * np.array([y * y + z * z, -x * y, x * x + z * z, -x * z, -y * z, x * x + y * y])
+    return np.concatenate([[link[0]], centre, link[4:] - steiner])
+
+
+def _told(matrix: FloatArray, whitening: FloatArray) -> tuple[tuple[bool, ...], FloatArray]:
+    """Which of the ten a change of base parameters tells, and how surely without physics."""
+    scales = np.array([1.0, *(_LENGTH_M,) * 3, *(_LENGTH_M**2,) * 6])
+    scaled = matrix * scales
+    _, values, directions = np.linalg.svd(scaled)
+    full = np.zeros(len(INERTIAL))
+    full[: len(values)] = values
+    nothing = directions[full <= _TOLD * values[0]]
+    leak = np.linalg.norm(nothing, axis=0) if len(nothing) else np.zeros(len(INERTIAL))
+    identifiable = leak < 1e-4
+    covariance = np.linalg.pinv((whitening @ scaled).T @ (whitening @ scaled), rcond=_TOLD**2)
+    sigma = np.where(identifiable, np.sqrt(np.maximum(np.diag(covariance), 0.0)) * scales, np.inf)
+    return tuple(bool(told) for told in identifiable), sigma
+
+
+def _notes(mass: Interval, identifiable: tuple[bool, ...], misfit: float) -> tuple[str, ...]:
+    notes = []
+    untold = [name for name, told in zip(INERTIAL, identifiable, strict=True) if not told]
+    if untold:
+        notes.append(
+            f"no motion tells {', '.join(untold)} of the payload: they are the smallest that a "
+            "body with the others can have"
+        )
+    if mass.low <= 1e-3:
+        notes.append("the data do not tell that there is a payload at all")
+    if misfit > 3.0:
+        notes.append(
+            f"the change is {misfit:.1f} standard deviations from any payload's: something else "
+            "has changed between the recordings"
+        )
+    return tuple(notes)

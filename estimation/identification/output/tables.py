@@ -1,0 +1,86 @@
+"""The chosen method's parameters as tables: base parameters with intervals, and all of θ."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from estimation.identification.estimators.problem import Problem
+from estimation.identification.evaluation.uncertainty import Uncertainty, essential
+from estimation.identification.result import BaseParameter, MethodResult, ParameterValue
+
+FloatArray = NDArray[np.float64]
+
+
+def base_table(
+    problem: Problem, beta: FloatArray, uncertainty: Uncertainty, true_beta: FloatArray | None
+) -> tuple[BaseParameter, ...]:
+    """Base parameters of an estimate.
+
+    Args:
+        problem: What was identified.
+        beta: The estimate, shape (r,).
+        uncertainty: Of it.
+        true_beta: On the mock.
+    """
+    items = problem.regressor.parameters.items
+    base = problem.base
+    cad = None if problem.cad is None else base.of(problem.cad)
+    kept = set(essential(problem.factors).tolist())
+    relative = uncertainty.relative_percent(beta)
+    return tuple(
+        BaseParameter(
+            expression=base.expression(row),
+            symbol=items[index].symbol,
+            unit=items[index].unit,
+            value=float(beta[row]),
+            sigma=float(uncertainty.sigma[row]),
+            sigma_ordinary=float(uncertainty.sigma_ordinary[row]),
+            low=float(beta[row] - uncertainty.half_width[row]),
+            high=float(beta[row] + uncertainty.half_width[row]),
+            relative_percent=float(relative[row]),
+            essential=row in kept,
+            cad=None if cad is None else float(cad[row]),
+            true=None if true_beta is None else float(true_beta[row]),
+        )
+        for row, index in enumerate(base.independent.tolist())
+    )
+
+
+def parameter_table(
+    problem: Problem, chosen: MethodResult, uncertainty: Uncertainty
+) -> tuple[ParameterValue, ...]:
+    """All of θ; none for a method that tells base parameters only.
+
+    Only an element that is a base parameter by itself has a standard deviation: of the others the
+    data tell combinations.
+    """
+    if chosen.theta is None:
+        return ()
+    parameters = problem.regressor.parameters
+    alone = {
+        int(index): row
+        for row, index in enumerate(problem.base.independent)
+        if np.count_nonzero(problem.base.mapping[row]) == 1
+    }
+    return tuple(
+        ParameterValue(
+            symbol=item.symbol,
+            unit=item.unit,
+            joint=parameters.joint_names[item.joint],
+            value=chosen.theta[index],
+            sigma=float(uncertainty.sigma[alone[index]]) if index in alone else None,
+            cad=None if problem.cad is None else float(problem.cad[index]),
+            is_identifiable=index in alone,
+        )
+        for index, item in enumerate(parameters.items)
+    )
+
+
+def with_coverage(
+    row: MethodResult, true_beta: FloatArray, uncertainty: Uncertainty
+) -> MethodResult:
+    """On the mock: the share of true base parameters inside the intervals around an estimate."""
+    inside = np.abs(np.array(row.base) - true_beta) <= uncertainty.half_width
+    return msgspec.structs.replace(row, base_parameters_in_interval=float(inside.mean()))

@@ -1,0 +1,1 @@
+"""Segments of a recording at a constant rate: rows, times, outliers, what the boards did."""

@@ -1,0 +1,290 @@
+"""Recordings as stretches of samples at a constant rate: positions, torques, what belongs to them.
+
+Reads slices only: a recording of an hour costs no more memory than one of two minutes. Which rows
+are used and why is in `estimation.recordings.usable_rows`, how they come to a constant rate in
+`estimation.recordings.uniform_rows`; single values that stand far off
+(`estimation.recordings.spikes`) become holes. The torque of boards that hold their reference is
+corrected here (`estimation.recordings.board_effects`). Nothing is filtered:
+`estimation.signals.preparation`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daq.recording import Recording, open_recording
+from daq.robot import Robot
+from estimation.errors import DatasetError
+from estimation.recordings.board_effects import (
+    CURRENT_FILTER_S,
+    HOLDING_PROFILES,
+    VELOCITY_FILTER_S,
+    held_bias_a,
+)
+from estimation.recordings.finite_values import only_numbers
+from estimation.recordings.sample_times import SampleTimes, is_in_time
+from estimation.recordings.segment import Stretch
+from estimation.recordings.spikes import find_spikes
+from estimation.recordings.uniform_rows import at, make_grid
+from estimation.recordings.usable_rows import (
+    HOLE_MAX_S,
+    IMPORT_LINK,
+    DatasetSummary,
+    UsableRows,
+    are_commands,
+)
+
+FloatArray = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Source = str | os.PathLike[str] | Recording
+
+ROWS_MAX = 120_000
+"""Of a stretch, without its overlap: two minutes at 1 kHz."""
+ROWS_MIN = 200
+"""Of a stretch: from less no filter makes anything."""
+_GAINS = ("kp_a_per_rad", "kd_a_s_per_rad", "ki_a_per_rad_s")
+OVERLAP_S = 2.0
+"""What two pieces of a long stretch share on either side: a filter of 5 Hz has forgotten its border
+to 1e-9 by then."""
+
+
+def summarise(
+    source: Source, *, all_modes: bool = False, rows_min: int = ROWS_MIN
+) -> DatasetSummary:
+    """What of a recording would be used, and what not and why.
+
+    Args:
+        source: The file, or an open recording.
+        all_modes: As for `read_stretches`.
+        rows_min: As for `read_stretches`.
+
+    Raises:
+        RecordingError: The file is no recording.
+        DatasetError: It is damaged.
+    """
+    with _opened(source) as recording:
+        return UsableRows(recording, all_modes=all_modes, rows_min=rows_min).summary
+
+
+def read_stretches(
+    source: Source,
+    *,
+    rows_max: int = ROWS_MAX,
+    overlap_rows: int | None = None,
+    all_modes: bool = False,
+    rows_min: int = ROWS_MIN,
+    holds_reference: Callable[[str], bool] = HOLDING_PROFILES.__contains__,
+) -> Iterator[Stretch]:
+    """The usable samples of a recording, in order.
+
+    Args:
+        source: The file, or an open recording.
+        rows_max: A longer run comes in pieces of at most so many rows, overlap not counted.
+        overlap_rows: What neighbouring pieces share on either side; None for 2 s.
+        all_modes: Whether to use rows in which the robot is active but follows no trajectory.
+        rows_min: Shorter runs are left out.
+        holds_reference: Whether boards of a profile hold their position reference between frames.
+
+    Yields:
+        Stretches; none where nothing can be used: `summarise` says why.
+
+    Raises:
+        RecordingError: The file is no recording, or damaged.
+        DatasetError: Its times do not rise, or an argument is out of range.
+    """
+    if rows_max < 1 or (overlap_rows is not None and overlap_rows < 0):
+        raise DatasetError(
+            f"pieces of {rows_max} rows that share {overlap_rows}: the first must be at least 1, "
+            "the second at least 0"
+        )
+    with _opened(source) as recording:
+        rows = UsableRows(recording, all_modes=all_modes, rows_min=rows_min)
+        reader = _Reader(recording, rows, holds_reference)
+        overlap = round(OVERLAP_S / reader.period_s) if overlap_rows is None else overlap_rows
+        for begin, end in rows.runs:
+            # Pieces of about the same length: a short rest would be nothing but overlap.
+            pieces = -(-(end - begin) // rows_max)
+            cuts = [begin + (end - begin) * number // pieces for number in range(pieces + 1)]
+            for piece in itertools.pairwise(cuts):
+                yield reader.read((begin, end), piece, overlap)
+
+
+class _Chosen(NamedTuple):
+    """Rows of a slice, by number within it."""
+
+    rows: slice
+    sound: NDArray[np.intp]
+
+
+class _Reader:
+    """Turns rows of a recording into stretches."""
+
+    def __init__(
+        self, recording: Recording, rows: UsableRows, holds_reference: Callable[[str], bool]
+    ) -> None:
+        self.period_s = recording.period_ns * 1e-9
+        self._recording = recording
+        self._has_velocity = rows.has_velocity
+        self._is_import = recording.attributes["link"] == IMPORT_LINK
+        self._times = SampleTimes(recording)
+        self._profiles = _profiles(recording)
+        self._holds_position = np.array([holds_reference(name) for name in self._profiles])
+        self._reduction, self._nm_per_a = np.ones((2, len(self._profiles)))
+        if not self._is_import:
+            for number in range(len(self._profiles)):
+                factors = _drive_factors(recording.robot, number)
+                self._reduction[number], self._nm_per_a[number] = factors
+
+    def read(self, run: tuple[int, int], piece: tuple[int, int], overlap: int) -> Stretch:
+        first, last = max(run[0], piece[0] - overlap), min(run[1], piece[1] + overlap)
+        start_s = self._times.taken_s(run[0])
+        # In periods since the run's first value: where the run ends, and where the piece and its
+        # overlap begin and end.
+        count = math.floor((self._times.taken_s(run[1] - 1) - start_s) / self.period_s + 1e-3) + 1
+        edges = [
+            (self._times.taken_s(row) - start_s) / self.period_s if row < run[1] else count
+            for row in (first, piece[0], piece[1], last)
+        ]
+        lead, begin, end, tail = (min(math.ceil(edge - 1e-3), count) for edge in edges)
+        # A time at the edge may lie in a hole, and need values from beyond.
+        margin = math.ceil(HOLE_MAX_S / self.period_s) + 1
+        wide = slice(max(run[0], first - margin), min(run[1], last + margin))
+        rows, sent_s, taken_s = self._usable(wide)
+        if not len(taken_s):
+            raise DatasetError(
+                f"{self._recording.path}: of rows {wide.start} to {wide.stop - 1}, it is sure of "
+                f"{len(taken_s)} when their values were taken, expected most: do their numbers "
+                "(seq) follow each other? The file is damaged"
+            )
+        taken_s, sent_s = taken_s - start_s, sent_s - start_s
+        grid = make_grid(taken_s, lead, tail, self.period_s)
+
+        def measured(name: str) -> FloatArray | None:
+            values = self._optional(name, rows)
+            return None if values is None else at(grid, taken_s, values)
+
+        def commanded(name: str) -> FloatArray | None:
+            # Beside a value stands the command that was sent a period later, as in the recording.
+            values = self._optional(name, rows)
+            if values is None:
+                return None
+            return at(grid, sent_s, values, ahead_s=0.0 if self._is_import else self.period_s)
+
+        dq_rad_s = measured("joint_velocity_rad_s") if self._has_velocity else None
+        gains = [commanded(name) for name in _GAINS]
+        reference_rad_s = commanded("reference_velocity_rad_s")
+        q_rad, tau_nm = measured("joint_position_rad"), measured("joint_torque_nm")
+        if q_rad is None or tau_nm is None:  # rows are usable only where both are finite
+            raise DatasetError(f"{self._recording.path}: has no positions or no torques")
+        tau_nm = tau_nm + self._held_nm(dq_rad_s, reference_rad_s, gains)
+        return Stretch(
+            source=self._recording.path,
+            first_seq=int(self._recording["seq"][first]),
+            run_row=lead,
+            rows_after=max(0, count - tail),
+            lead_rows=begin - lead,
+            tail_rows=tail - end,
+            begins_run=piece[0] == run[0],
+            ends_run=piece[1] == run[1],
+            period_s=self.period_s,
+            t_s=grid.times_s + start_s,
+            is_in_hole=grid.is_in_hole if grid.is_in_hole.any() else None,
+            q_rad=q_rad,
+            dq_rad_s=dq_rad_s,
+            tau_nm=tau_nm,
+            iq_a=measured("iq_a"),
+            reference_position_rad=commanded("reference_position_rad"),
+            reference_velocity_rad_s=reference_rad_s,
+            kp_a_per_rad=gains[0],
+            kd_a_s_per_rad=gains[1],
+            ki_a_per_rad_s=gains[2],
+            profiles=self._profiles,
+            velocity_lag_s=0.0 if self._is_import else VELOCITY_FILTER_S,
+            torque_lag_s=0.0 if self._is_import else CURRENT_FILTER_S,
+        )
+
+    def _usable(self, rows: slice) -> tuple[slice | _Chosen, FloatArray, FloatArray]:
+        """Rows with sound values; when they were sent and when their values were taken."""
+        recording = self._recording
+        sent_s, taken_s, is_sure = self._times.of(rows)
+        names = ["joint_position_rad", "joint_torque_nm"]
+        names += ["joint_velocity_rad_s"] if self._has_velocity else []
+        sound = (recording["joint_valid"][rows] == 1).all(axis=1) & is_sure
+        sound &= are_commands(recording, rows)
+        columns = {name: only_numbers(recording[name][rows]) for name in names}
+        for values in columns.values():
+            sound &= ~np.isnan(values).any(axis=1)
+        judged = np.flatnonzero(sound)
+        for name in names[:2]:
+            sound[judged] &= ~find_spikes(columns[name][judged]).any(axis=1)
+        if self._has_velocity and not self._is_import:
+            sound &= is_in_time(columns[names[0]], columns[names[2]], taken_s)
+        if sound.all():
+            return rows, sent_s, taken_s
+        return _Chosen(rows, np.flatnonzero(sound)), sent_s[sound], taken_s[sound]
+
+    def _held_nm(
+        self,
+        dq_rad_s: FloatArray | None,
+        reference_rad_s: FloatArray | None,
+        gains: list[FloatArray | None],
+    ) -> FloatArray | float:
+        """What held references took from the torques; both sides of the gear count alike."""
+        if self._is_import:
+            return 0.0
+        motor_nm = self._reduction * self._nm_per_a
+        missing: FloatArray | float = 0.0
+        kp_a_per_rad, kd_a_s_per_rad, _ = gains
+        if self._holds_position.any() and dq_rad_s is not None and kp_a_per_rad is not None:
+            bias = held_bias_a(kp_a_per_rad, dq_rad_s, 0.5 * self.period_s)
+            missing = motor_nm * self._holds_position * np.nan_to_num(bias)
+        if reference_rad_s is not None and kd_a_s_per_rad is not None:
+            rates = np.gradient(reference_rad_s, self.period_s, axis=0)
+            bias = held_bias_a(kd_a_s_per_rad, rates, 0.5 * self.period_s)
+            missing = missing + motor_nm * np.nan_to_num(bias)
+        return missing
+
+    def _optional(self, name: str, rows: slice | _Chosen) -> FloatArray | None:
+        if name not in self._recording:
+            return None
+        column = self._recording[name]
+        chosen = column[rows.rows][rows.sound] if isinstance(rows, _Chosen) else column[rows]
+        values = only_numbers(np.asarray(chosen, np.float64))
+        return None if np.isnan(values).all() else values
+
+
+def _drive_factors(robot: Robot, number: int) -> tuple[float, float]:
+    """Motor turns per joint turn, and torque at the joint per current, without sign."""
+    joint = robot.joints[number]
+    drive = joint.drive
+    constant_nm_per_a = robot.motor_of(joint).torque_constant_nm_per_a
+    return (
+        drive.gear_reduction,
+        constant_nm_per_a * drive.gear_reduction * drive.gear_efficiency,
+    )
+
+
+def _profiles(recording: Recording) -> tuple[str, ...]:
+    by_board = dict(
+        zip(recording.board_names, recording.attributes["board_profiles"], strict=False)
+    )
+    if not by_board:
+        return ("",) * len(recording.joint_names)
+    return tuple(by_board.get(joint.drive.board, "") for joint in recording.robot.joints)
+
+
+@contextmanager
+def _opened(source: Source) -> Iterator[Any]:
+    if isinstance(source, Recording):
+        yield source
+    else:
+        with open_recording(source) as recording:
+            yield recording

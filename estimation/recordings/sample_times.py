@@ -1,0 +1,103 @@
+"""When the values of a recording's rows were taken, which is not when their commands were sent."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daq.recording import Recording
+from estimation.recordings.usable_rows import IMPORT_LINK
+
+FloatArray = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+UNUSUAL_S = 0.3e-3
+"""An exchange that takes so much longer than usual leaves open when values were taken."""
+IN_TIME_S, IN_TIME_RAD = 0.25e-3, 5e-4
+"""How much earlier or later than it should be a value may have been taken, and what the board's
+filtered velocity and an encoder's counts may be off by on top."""
+_FEW_ROWS = 1 << 16
+
+
+class RowTimes(NamedTuple):
+    """Of some rows, shape (n,) each, since the recording's first sample.
+
+    Attributes:
+        sent_s: When their commands were sent.
+        taken_s: When their values were taken.
+        is_sure: Whether that is known; elsewhere it is a guess.
+    """
+
+    sent_s: FloatArray
+    taken_s: FloatArray
+    is_sure: Flags
+
+
+class SampleTimes:
+    """The times of a recording's rows.
+
+    A reply is as old as the end of the exchange before it. Where that exchange is missing or took
+    unusually long (which board it waited for is not known), one period is a guess. Values of an
+    imported recording were taken when it says.
+
+    Args:
+        recording: Open; read slice by slice.
+    """
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._period_s = recording.period_ns * 1e-9
+        self._start_t_ns = int(recording.attributes["start_t_ns"])
+        self._is_import = recording.attributes["link"] == IMPORT_LINK
+        few = recording["transfer_ns"][:_FEW_ROWS] if recording.sample_count else np.zeros(1)
+        self._usual_exchange_s = float(np.median(few)) * 1e-9
+
+    def taken_s(self, row: int) -> float:
+        """When the values of a row were taken, also of the one that would follow the last."""
+        if row < self._recording.sample_count:
+            return float(self.of(slice(row, row + 1)).taken_s[0])
+        return float(self.of(slice(row - 1, row)).taken_s[0] + self._period_s)
+
+    def of(self, rows: slice) -> RowTimes:
+        """The times of some rows."""
+        before = slice(max(rows.start - 1, 0), rows.stop)
+        sent_s = (self._recording["t_ns"][before] - self._start_t_ns) * 1e-9
+        if self._is_import:
+            sent_s = sent_s[-(rows.stop - rows.start) :]
+            return RowTimes(sent_s, sent_s, np.ones(len(sent_s), bool))
+        seq = self._recording["seq"][before].astype(np.int64)
+        exchange_s = self._recording["transfer_ns"][before] * 1e-9
+        if before.start == rows.start:
+            sent_s = np.concatenate([sent_s[:1] - self._period_s, sent_s])
+            seq = np.concatenate([seq[:1] - 1, seq])
+            exchange_s = np.concatenate([[self._usual_exchange_s], exchange_s])
+        is_sure = (np.diff(seq) == 1) & (exchange_s[:-1] <= self._usual_exchange_s + UNUSUAL_S)
+        taken_s = np.where(
+            is_sure,
+            sent_s[:-1] + exchange_s[:-1],
+            sent_s[1:] - self._period_s + self._usual_exchange_s,
+        )
+        return RowTimes(sent_s[1:], taken_s, is_sure)
+
+
+def is_in_time(q_rad: FloatArray, dq_rad_s: FloatArray, taken_s: FloatArray) -> Flags:
+    """Whether positions have moved on by what the velocities say, for every joint.
+
+    If not, a value was not taken when it should have been: a computer, or a mock board's process,
+    was away in the middle of an exchange.
+
+    Args:
+        q_rad: Joint angles, shape (n, joints).
+        dq_rad_s: Joint velocities, the same shape.
+        taken_s: When they should have been taken, shape (n,).
+
+    Returns:
+        Shape (n,); the first row always is.
+    """
+    speed_rad_s = 0.5 * (dq_rad_s[1:] + dq_rad_s[:-1])
+    surplus_rad = np.diff(q_rad, axis=0) - speed_rad_s * np.diff(taken_s)[:, np.newaxis]
+    allowed_rad = IN_TIME_S * np.abs(speed_rad_s) + IN_TIME_RAD
+    is_wrong = (np.abs(surplus_rad) > allowed_rad).any(axis=1)
+    return np.concatenate([[True], ~is_wrong])

@@ -1,0 +1,1 @@
+"""Least squares and what friction adds to it."""

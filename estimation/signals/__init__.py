@@ -1,0 +1,1 @@
+"""Filters, spectra, bandwidth, and the preparation of samples for a regression."""

@@ -1,0 +1,1 @@
+"""Boards at byte level: the control law, encoders, current sensors."""

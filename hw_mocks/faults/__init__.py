@@ -1,0 +1,1 @@
+"""Scripted faults, and the wire that carries them."""

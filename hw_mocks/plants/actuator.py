@@ -1,0 +1,92 @@
+"""From the quadrature current of a motor to the torque on its rotor.
+
+    τ = K_i·iq / √(1 + c·(iq/I_max)²) · (1 + r·cos(6pθ + φ_r)) + τ_c·sin(6pθ + φ_c)
+
+The iron saturates: c is such that K_i has lost `torque_constant_drop` at I_max, and torque never
+falls with rising current. The torque ripples with the sixth harmonic of the electrical angle (p
+pole pairs), and the rotor cogs with the same period: the common multiple of the poles and slots of
+a three-phase motor is 6p or a multiple of it. Nothing here knows of friction or inertia.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from daq.robot import Motor, Robot
+from hw_mocks.plants.effects import Effects
+
+
+class Actuator:
+    """One motor's torque, averaged over the step that follows: harmonics too fast for it fade.
+
+    Args:
+        motor: The motor type.
+        effects: Which imperfections it has, and how large.
+        generator: Source of the phases of ripple and cogging.
+        step_s: How long the torque will be held.
+    """
+
+    __slots__ = (
+        "_cogging_nm",
+        "_cogging_phase_rad",
+        "_half_step_order_s",
+        "_is_even",
+        "_nm_per_a",
+        "_order",
+        "_ripple",
+        "_ripple_phase_rad",
+        "_saturation_per_a2",
+    )
+
+    def __init__(
+        self, motor: Motor, effects: Effects, generator: np.random.Generator, *, step_s: float
+    ) -> None:
+        self._nm_per_a = motor.torque_constant_nm_per_a
+        remaining = 1.0 - effects.torque_constant_drop
+        self._saturation_per_a2 = (remaining**-2 - 1.0) / motor.current_max_a**2
+        self._order = 6.0 * motor.pole_pairs
+        self._half_step_order_s = 0.5 * step_s * self._order
+        self._ripple = effects.torque_ripple
+        self._cogging_nm = effects.cogging_nm
+        self._is_even = not (effects.torque_ripple or effects.cogging_nm)
+        self._ripple_phase_rad, self._cogging_phase_rad = generator.uniform(
+            0.0, 2.0 * math.pi, size=2
+        ).tolist()
+
+    def torque_nm(self, iq_a: float, position_rad: float, velocity_rad_s: float) -> float:
+        """Torque on the rotor.
+
+        Args:
+            iq_a: The true quadrature current.
+            position_rad: Motor position.
+            velocity_rad_s: Motor velocity.
+        """
+        torque_nm = self._nm_per_a * iq_a
+        if self._saturation_per_a2:
+            torque_nm /= math.sqrt(1.0 + self._saturation_per_a2 * iq_a * iq_a)
+        if self._is_even:
+            return torque_nm
+        half_turn_rad = self._half_step_order_s * velocity_rad_s
+        fading = math.sin(half_turn_rad) / half_turn_rad if half_turn_rad else 1.0
+        angle_rad = self._order * position_rad + half_turn_rad
+        ripple = self._ripple * fading * math.cos(angle_rad + self._ripple_phase_rad)
+        cogging_nm = self._cogging_nm * fading * math.sin(angle_rad + self._cogging_phase_rad)
+        return torque_nm * (1.0 + ripple) + cogging_nm
+
+
+def make_actuators(
+    robot: Robot, effects: Effects, generator: np.random.Generator, *, step_s: float = 250e-6
+) -> list[Actuator]:
+    """One actuator per joint, in the robot's joint order.
+
+    Args:
+        robot: Whose motors.
+        effects: Which imperfections they have, and how large.
+        generator: Source of every motor's phases.
+        step_s: The plant's step.
+    """
+    return [
+        Actuator(robot.motor_of(joint), effects, generator, step_s=step_s) for joint in robot.joints
+    ]

@@ -1,0 +1,171 @@
+"""What stands between a rotor and its joint: gear, friction, and the gear's play and spring.
+
+Everything is referred to the joint side. By the gear's law τ_L = η·τ_M/k_g (seed 003, equation 4.7)
+a torque at the motor counts η/k_g times there, an inertia or viscous friction η/k_g² times;
+equations 4.8 and 4.9 become two masses on either side of one coupling torque.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Final
+
+from daq.robot.description import Joint, Robot
+from hw_mocks.errors import MockConfigError
+from hw_mocks.plants.effects import STRIBECK_VELOCITY_RAD_S, Effects
+from hw_mocks.plants.truth import JointTruth
+
+DAMPING_RATIO: Final = 0.05
+"""Of the gear's spring: of the rotor while the link is held, or of both when nothing is stated."""
+_STIFFEST_RAD: Final = 0.5
+"""Phase per step of teeth with play but no spring: as stiff as the steps can follow well."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Transmission:
+    """One drive's gear and friction, referred to the joint side."""
+
+    motor_turns_per_turn: float
+    """Signed: negative when motor and joint turn opposite ways."""
+    joint_offset_rad: float
+    joint_nm_per_motor_nm: float
+    rotor_inertia_kg_m2: float
+    rotor_viscous_nm_s_per_rad: float
+    rotor_coulomb_nm: float
+    joint_viscous_nm_s_per_rad: float
+    joint_coulomb_nm: float
+
+    @property
+    def viscous_nm_s_per_rad(self) -> float:
+        """Of both sides, when they are one mass."""
+        return self.rotor_viscous_nm_s_per_rad + self.joint_viscous_nm_s_per_rad
+
+    @property
+    def coulomb_nm(self) -> float:
+        """Of both sides, when they are one mass."""
+        return self.rotor_coulomb_nm + self.joint_coulomb_nm
+
+    def motor_position_rad(self, joint_position_rad: float) -> float:
+        """Where the motor is when the rotor's side of the gear stands at a joint angle."""
+        return (joint_position_rad - self.joint_offset_rad) * self.motor_turns_per_turn
+
+
+def make_transmission(joint: Joint, truth: JointTruth) -> Transmission:
+    """Refer one joint's drive to the joint side.
+
+    Args:
+        joint: Gear ratio, efficiency, direction and offset.
+        truth: Rotor inertia and friction.
+    """
+    drive = joint.drive
+    gear = drive.gear_reduction
+    torque_gain = drive.gear_efficiency * gear
+    inertia_gain = torque_gain * gear
+    return Transmission(
+        motor_turns_per_turn=drive.direction * gear,
+        joint_offset_rad=drive.joint_offset_rad,
+        joint_nm_per_motor_nm=drive.direction * torque_gain,
+        rotor_inertia_kg_m2=inertia_gain * truth.rotor_inertia_kg_m2,
+        rotor_viscous_nm_s_per_rad=inertia_gain * truth.viscous_motor_nm_s_per_rad,
+        rotor_coulomb_nm=torque_gain * truth.coulomb_motor_nm,
+        joint_viscous_nm_s_per_rad=truth.viscous_joint_nm_s_per_rad,
+        joint_coulomb_nm=truth.coulomb_joint_nm,
+    )
+
+
+class Coupling:
+    """The torque that a gear with play and spring passes from rotor to link (joint side).
+
+    Inside the gap nothing is passed on; teeth in contact push and never pull. Without a gap it is
+    an ordinary spring and damper.
+
+    Args:
+        gap_rad: Total play.
+        stiffness_nm_per_rad: Of the teeth in contact.
+        damping_nm_s_per_rad: Of the teeth in contact.
+    """
+
+    __slots__ = ("_half_gap_rad", "damping_nm_s_per_rad", "stiffness_nm_per_rad")
+
+    def __init__(
+        self, *, gap_rad: float, stiffness_nm_per_rad: float, damping_nm_s_per_rad: float
+    ) -> None:
+        self._half_gap_rad = 0.5 * gap_rad
+        self.stiffness_nm_per_rad = stiffness_nm_per_rad
+        self.damping_nm_s_per_rad = damping_nm_s_per_rad
+
+    def torque_nm(self, windup_rad: float, windup_rad_s: float) -> float:
+        """Torque on the link; its opposite acts on the rotor.
+
+        Args:
+            windup_rad: Rotor angle less link angle.
+            windup_rad_s: Rate of change of the same.
+        """
+        half_gap_rad = self._half_gap_rad
+        damping_nm = self.damping_nm_s_per_rad * windup_rad_s
+        if not half_gap_rad:
+            return self.stiffness_nm_per_rad * windup_rad + damping_nm
+        if windup_rad > half_gap_rad:
+            push_nm = self.stiffness_nm_per_rad * (windup_rad - half_gap_rad) + damping_nm
+            return push_nm if push_nm > 0.0 else 0.0
+        if windup_rad < -half_gap_rad:
+            push_nm = self.stiffness_nm_per_rad * (windup_rad + half_gap_rad) + damping_nm
+            return push_nm if push_nm < 0.0 else 0.0
+        return 0.0
+
+
+def make_coupling(
+    transmission: Transmission, effects: Effects, *, reduced_inertia_kg_m2: float, step_s: float
+) -> Coupling:
+    """The coupling of rotor and link, where the gear is not rigid.
+
+    Args:
+        transmission: Whose rotor inertia turns the stated resonance into a stiffness.
+        effects: Play and resonance.
+        reduced_inertia_kg_m2: What rotor and link, both free, oppose to winding up the gear.
+        step_s: The plant's step.
+    """
+    if effects.joint_resonance_hz:
+        inertia_kg_m2 = transmission.rotor_inertia_kg_m2
+        resonance_rad_s = math.tau * effects.joint_resonance_hz
+    else:
+        inertia_kg_m2, resonance_rad_s = reduced_inertia_kg_m2, _STIFFEST_RAD / step_s
+    return Coupling(
+        gap_rad=effects.backlash_rad,
+        stiffness_nm_per_rad=inertia_kg_m2 * resonance_rad_s**2,
+        damping_nm_s_per_rad=2.0 * DAMPING_RATIO * inertia_kg_m2 * resonance_rad_s,
+    )
+
+
+def check_stiffness(robot: Robot, fastest_rad2_s2: float, step_s: float) -> None:
+    """Refuse a gear whose spring is too stiff for the step.
+
+    Args:
+        robot: Whose gear it is, for the message.
+        fastest_rad2_s2: Square of the fastest natural frequency of rotors and links.
+        step_s: The plant's step.
+
+    Raises:
+        MockConfigError: A step is longer than a sixth of a period: the motion would be wrong.
+    """
+    highest_rad_s = 1.0 / step_s
+    fastest_rad_s = math.sqrt(fastest_rad2_s2)
+    if fastest_rad_s > highest_rad_s:
+        problem = (
+            f"joint_resonance_hz: with these links the gear rings at {fastest_rad_s / math.tau:.0f}"
+            f" Hz, beyond the {highest_rad_s / math.tau:.0f} Hz that steps of {step_s * 1e6:.0f} µs"
+            " can follow; lower it"
+        )
+        raise MockConfigError(f"mock of robot {robot.name}", [problem])
+
+
+def scale_coulomb(stribeck: float, joint_velocity_rad_s: float) -> float:
+    """Coulomb friction at a speed, relative to that of fast sliding (Stribeck's curve).
+
+    Args:
+        stribeck: Relative extra friction at standstill.
+        joint_velocity_rad_s: Joint speed.
+    """
+    ratio = joint_velocity_rad_s / STRIBECK_VELOCITY_RAD_S
+    return 1.0 + stribeck * math.exp(-ratio * ratio)

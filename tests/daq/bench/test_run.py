@@ -1,0 +1,482 @@
+"""The bench test on the loop, in virtual time: what it drives, how it ends, and that it stops."""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+# Test folders are no packages: their shared modules are found by this path.
+import loop_rig
+import msgspec
+import numpy as np
+import pytest
+from loop_rig import ES, Rig
+
+from daq.bench import plan as plan_module
+from daq.bench import run as run_module
+from daq.bench.plan import BenchPlan, PlannedPlateau, Wishes, is_progress, make_plan, run_up_rad
+from daq.bench.run import BenchRun
+from daq.recording.bench_events import BenchHeader, LoadArm
+from daq.robot import parse_robot, robot_text
+from daq.robot.editing.edit import bench_text, with_velocity_gains
+from daq.samples.columns import ColumnDecoder
+from daq.samples.states import Mode, State
+from daq.stream import messages as m
+from hw_mocks.clock import VirtualClock
+from hw_mocks.mock_robot import MockRobot
+from hw_mocks.plants.effects import parse_effects
+from hw_mocks.plants.load_arm import LoadArm as MockLoadArm
+
+JOINT = "joint3"
+FRICTION_A = 0.122 / 31.0 / (1.5 / math.sqrt(3.0) * 60.0 / math.tau / 300.0)
+"""Of that joint, as the robot file and the mock have it."""
+LIMITS = "torque_max_nm = 50.0\ncurrent_max_a = 9.0\n"
+QUICK: dict[str, Any] = {
+    "speeds": 2,
+    "repetitions": 1,
+    "dwell_s": 0.2,
+    "speed_min_rad_s": 1.0,
+}
+ORDER = {
+    "bench-plateau": ("bench-settled", "bench-unsettled"),
+    "bench-settled": ("bench-plateau-end",),
+    "bench-ramp": ("bench-ramp-end",),
+    "bench-step": ("bench-step-end",),
+    "bench-swing": ("bench-swing-end",),
+}
+"""What must follow."""
+
+
+class Bench:
+    """A bench test on a rig, run to its end.
+
+    Attributes:
+        speeds_rad_s: Of the joint, as measured, in every cycle.
+        positions_rad: Where the mock's joints really were.
+        lines: What a log would show.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        changes: dict[str, str] | None = None,
+        wishes: dict[str, Any] | None = None,
+        edit: Callable[[BenchPlan], BenchPlan] = lambda plan: plan,
+        kind: str = "free",
+        **options: Any,
+    ) -> None:
+        text = robot_text("laas4")
+        for old, new in (changes or {}).items():
+            assert old in text
+            text = text.replace(old, new)
+        robot = parse_robot(text, "laas4")
+        self.joint = next(joint for joint in robot.joints if joint.name == JOINT)
+        asked = Wishes(**(QUICK | (wishes or {})))
+        plan = make_plan(
+            robot,
+            self.joint,
+            asked,
+            seed=1,
+            is_mounted=kind == "mounted",
+            is_reference_held="profile" in options,
+            load_arm=LoadArm(mass_kg=1.0, length_m=0.2) if kind == "load_arm" else None,
+        )
+        if kind == "free":
+            plan = msgspec.structs.replace(plan, breakaways=2, steps=2)
+        self.plan = plan = edit(plan)
+        if kind == "mounted":
+            text = with_velocity_gains(text, JOINT, plan.gains)
+        else:
+            text = bench_text(text, JOINT, gains=plan.gains if kind == "free" else None)
+        path = directory / "bench.toml"
+        path.write_text(text)
+        self.rig = Rig(str(path), **options)
+        limit_rad = robot.safety.following_error_max_rad
+        self.run = BenchRun(self.rig.loop, plan, following_error_max_rad=limit_rad)
+        self.rig.cycle.chores[5] = self.run.step
+        self.number = [joint.name for joint in self.rig.robot.joints].index(JOINT)
+
+    def drive(self, *, seconds: float = 60.0) -> Bench:
+        """To its end, as the daemon does it."""
+        rig, axis = self.rig, self.rig.axes[self.number]
+        speeds: list[float] = []
+        positions: list[float] = []
+
+        def is_over() -> bool:
+            speeds.append(axis.velocity_rad_s)
+            positions.append(rig.mock.plant.joint_position_rad[self.number])
+            return self.run.is_over
+
+        rig.runner(ends_on_fault=True, is_over=is_over, duration_ns=round(seconds * 1e9)).run()
+        self.speeds_rad_s, self.positions_rad = np.array(speeds), np.array(positions)
+        self.check_stopped()
+        return self
+
+    def check_stopped(self) -> None:
+        """Whatever happened, no motor has current, and the boards were told so."""
+        assert self.run.is_over
+        assert self.rig.state in (State.IDLE, State.FAULT)
+        assert all(track.mode is Mode.OFF for track in self.rig.tracks)
+        for board in range(len(self.rig.boards)):
+            assert all(command.mode & ES == 0 for command in self.rig.commands(board)[-3:])
+        self.rig.step(20)  # the boards' own time-out, where a wire was cut
+        assert self.rig.iq_a[-1] == (0.0,) * len(self.rig.robot.joints)
+
+    @property
+    def kinds(self) -> list[str]:
+        """Of the test's own events, in their order."""
+        return [event.kind for event in self.rig.events if event.kind.startswith("bench-")]
+
+    def texts(self, kind: str) -> list[str]:
+        return [event.text for event in self.rig.events if event.kind == kind]
+
+
+def check_order(kinds: list[str]) -> None:
+    """Every part that begins ends before another one begins."""
+    for number, kind in enumerate(kinds[:-1]):
+        if kind in ORDER and kinds[number + 1] != "bench-problem":
+            assert kinds[number + 1] in ORDER[kind], kinds[number:]
+
+
+# --- a whole test ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    return Bench(tmp_path_factory.mktemp("whole")).drive()
+
+
+def test_everything_happens_once_and_in_order(whole: Bench) -> None:
+    assert whole.run.problem == whole.run.unfinished == ""
+    assert whole.run.done == whole.run.total == whole.plan.parts == 8
+    check_order(whole.kinds)
+    assert whole.kinds[0] == "bench-plan"
+    assert Counter(whole.kinds) == {
+        "bench-plan": 1,
+        "bench-plateau": 4,
+        "bench-settled": 4,
+        "bench-plateau-end": 4,
+        "bench-ramp": 2,
+        "bench-ramp-end": 2,
+        "bench-step": 2,
+        "bench-step-end": 2,
+    }
+    assert whole.rig.state is State.IDLE
+    assert whole.rig.machine.reason == "everything is done"
+    (header,) = whole.texts("bench-plan")
+    assert msgspec.json.decode(header, type=BenchHeader) == whole.plan.header
+    assert {event.source for event in whole.rig.events if event.kind.startswith("bench")} == {JOINT}
+
+
+def test_plateaus_are_driven_as_planned(whole: Bench) -> None:
+    events = [event for event in whole.rig.events if event.kind.startswith("bench-")]
+    settled = [event.seq for event in events if event.kind == "bench-settled"]
+    over = [event.seq for event in events if event.kind == "bench-plateau-end"]
+    for planned, first, last in zip(whole.plan.plateaus, settled, over, strict=True):
+        assert (last - first) * 1e-3 >= planned.dwell_s
+        turned_rad = whole.positions_rad[last] - whole.positions_rad[first]
+        assert abs(turned_rad) * 31.0 >= math.tau
+        mean_rad_s = turned_rad / (last - first) * 1e3
+        assert mean_rad_s == pytest.approx(planned.joint_velocity_rad_s, rel=0.01)
+
+
+def test_a_log_tells_how_far_it_is(whole: Bench) -> None:
+    """One line for each part that begins, and for nothing else."""
+    begun = ("bench-plateau", "bench-ramp", "bench-step")
+    for event in whole.rig.events:
+        assert is_progress(f"armature: {event.text}") == (event.kind in begun), event.text
+    texts = [text for kind in begun for text in whole.texts(kind)]
+    assert [text.partition(":")[0] for text in texts] == [
+        *(f"plateau {number} of 4" for number in (1, 2, 3, 4)),
+        *(f"current ramp {number} of 2" for number in (1, 2)),
+        *(f"current step {number} of 2" for number in (1, 2)),
+    ]
+    shown = [event.severity for event in whole.rig.events if event.kind in begun]
+    assert set(shown) == {"info"}
+
+
+def test_samples_keep_every_limit(whole: Bench) -> None:
+    decoder = ColumnDecoder(whole.rig.session)
+    payload = b"".join(payload for _, payload in whole.rig.batches)
+    columns = decoder.decode(decoder.layout.view(payload))
+    limits = whole.joint.limits
+    assert np.nanmax(np.abs(columns["joint_velocity_rad_s"])) <= limits.velocity_max_rad_s
+    assert np.nanmax(np.abs(columns["iq_a"])) <= limits.current_max_a
+    assert np.nanmax(np.abs(columns["reference_velocity_rad_s"])) <= 4.75 * (1.0 + 1e-3)
+
+
+def test_ramps_begin_at_rest_and_end_when_it_moves(whole: Bench) -> None:
+    events = [event for event in whole.rig.events if "-ramp" in event.kind]
+    for begin, end in zip(events[::2], events[1::2], strict=True):
+        before = whole.positions_rad[begin.seq - 100 : begin.seq]
+        assert np.ptp(before) < 1e-3 / 31.0
+        moved_rad = abs(whole.positions_rad[end.seq] - before[-1])
+        assert 12 * math.tau / 4096 / 31.0 * 0.8 < moved_rad < 0.2
+
+
+@pytest.mark.parametrize("seed", [9, 10, 99999999999999999999999])
+def test_current_steps_leave_room_for_a_lighter_rotor(tmp_path: Path, seed: int) -> None:
+    """Friction was once taken from the lag, which at high speed is more than friction: the step
+    became twice as strong, and the joint too fast."""
+    bench = Bench(tmp_path, seed=seed, wishes={"speed_min_rad_s": 4.0}).drive()
+    assert bench.run.problem == ""
+    assert np.abs(bench.speeds_rad_s).max() < 4.95
+    for text in bench.texts("bench-step"):
+        current_a = abs(float(text.split()[-2]))
+        assert 1.7 * FRICTION_A < current_a < 2.3 * FRICTION_A
+
+
+@pytest.mark.parametrize("profile", ["uomodri", "udriver2"])
+def test_boards_that_hold_their_reference(tmp_path: Path, profile: str) -> None:
+    bench = Bench(tmp_path, profile=profile).drive()
+    assert bench.run.problem == ""
+    assert Counter(bench.kinds)["bench-settled"] == 4
+    assert np.abs(bench.speeds_rad_s).max() < 5.0
+
+
+class SlowClock(VirtualClock):
+    """Every cycle begins so late, as behind a slow serial port."""
+
+    late_ns = 3_300_000
+
+    def sleep_until_ns(self, deadline_ns: int) -> None:
+        super().sleep_until_ns(deadline_ns)
+        self.advance_ns(self.late_ns)
+
+
+def test_behind_a_slow_serial_port(tmp_path: Path) -> None:
+    """250 cycles a second: no plateau used to settle, and steps were too strong."""
+    changes = {"command_timeout_ms = 10": "command_timeout_ms = 50"}
+    bench = Bench(tmp_path, changes=changes, clock=SlowClock(), seed=1)
+    bench.rig.cycle._budget._allowed = 10**9
+    bench.drive()
+    assert bench.run.problem == ""
+    assert Counter(bench.kinds)["bench-settled"] == 4
+    assert np.abs(bench.speeds_rad_s).max() < 5.0
+    check_order(bench.kinds)
+
+
+# --- other kinds of test --------------------------------------------------------------------------
+
+
+def test_a_load_arm_swings_to_both_sides_and_comes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hanging = functools.partial(MockRobot, load_arm=MockLoadArm(1.0, 0.2))
+    monkeypatch.setattr(loop_rig, "MockRobot", hanging)
+    monkeypatch.setattr(plan_module, "SWING_RAD_S", 2.4)  # slowly takes two minutes
+    for module in (plan_module, run_module):
+        monkeypatch.setattr(module, "SWINGS", 1)
+    bench = Bench(tmp_path, kind="load_arm").drive()
+    assert bench.run.problem == ""
+    assert bench.run.done == bench.run.total == 2
+    assert bench.kinds == [
+        "bench-plan",
+        *("bench-swing", "bench-swing-end") * 2,
+    ]
+    assert bench.texts("bench-swing") == ["swing 1 of 2", "swing 2 of 2"]
+    assert all(is_progress(f"armature: {text}") for text in bench.texts("bench-swing"))
+    start_rad = bench.positions_rad[0]
+    at_rest = [event.seq for event in bench.rig.events if event.kind == "bench-swing-end"]
+    reached = bench.positions_rad[at_rest] - start_rad
+    assert reached == pytest.approx([math.pi / 2, -math.pi / 2], abs=0.05)
+    assert np.abs(bench.positions_rad - start_rad).max() < math.pi / 2 + 0.05
+    off = next(event.seq for event in bench.rig.events if "→ stopping" in event.text)
+    assert bench.positions_rad[off] == pytest.approx(start_rad, abs=0.05)
+    assert np.abs(bench.speeds_rad_s).max() < 3.0
+
+
+def one_speed(speed_rad_s: float) -> Callable[[BenchPlan], BenchPlan]:
+    def edit(plan: BenchPlan) -> BenchPlan:
+        plateaus = tuple(
+            PlannedPlateau(joint_velocity_rad_s=sign * speed_rad_s, dwell_s=0.2)
+            for sign in (1.0, -1.0)
+        )
+        header = msgspec.structs.replace(plan.header, plateaus=len(plateaus))
+        return msgspec.structs.replace(plan, header=header, plateaus=plateaus)
+
+    return edit
+
+
+def test_a_mounted_joint_keeps_to_its_window(tmp_path: Path) -> None:
+    speed_rad_s = 1.5
+    bench = Bench(tmp_path, kind="mounted", edit=one_speed(speed_rad_s), calibration_s=0.1)
+    posture_rad = list(bench.rig.mock.plant.joint_position_rad)
+    bench.drive()
+    assert bench.run.problem == ""
+    assert bench.run.done == bench.run.total == 2
+    assert Counter(bench.kinds) == {
+        "bench-plan": 1,
+        "bench-plateau": 2,
+        "bench-settled": 2,
+        "bench-plateau-end": 2,
+    }
+    low, high = bench.plan.header.window_rad or (0.0, 0.0)
+    way_rad = run_up_rad(speed_rad_s) + 0.05
+    driven = bench.positions_rad
+    assert low - way_rad < driven.min() < low
+    assert high < driven.max() < high + way_rad
+    limits = bench.joint.limits
+    assert limits.position_min_rad < driven.min() < driven.max() < limits.position_max_rad
+    # It has settled in front of the window, and is measured all the way through it.
+    by_kind = {
+        kind: [event.seq for event in bench.rig.events if event.kind == kind]
+        for kind in ("bench-settled", "bench-plateau-end")
+    }
+    for sign, first, last in zip((1, -1), *by_kind.values(), strict=True):
+        inside = sign * (driven[[first, last]] - 0.5 * (low + high)) / (0.5 * (high - low))
+        assert inside == pytest.approx([-1.0, 1.0], abs=0.15)
+    others = np.delete(np.array(bench.rig.mock.plant.joint_position_rad), bench.number)
+    assert np.array(posture_rad)[[0, 1, 3]] == pytest.approx(others, abs=0.6), "they only hold"
+
+
+# --- every way out --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("end_stop_rad", "words"),
+    [
+        (1.0, ("stands still at -1.0", "it has hit something", "Is it clamped")),
+        (0.02, ("it never moved", "It is blocked, or friction needs more current")),
+    ],
+)
+def test_a_joint_that_runs_into_something(
+    tmp_path: Path, end_stop_rad: float, words: tuple[str, ...]
+) -> None:
+    effects = parse_effects(f"default,end_stop_rad={end_stop_rad}")
+    bench = Bench(tmp_path, effects=effects).drive()
+    for word in words:
+        assert word in bench.run.problem
+    assert re.search(r"although its motor gets \S+ A", bench.run.problem)
+    assert bench.rig.state is State.IDLE, "in time, before the loop had to stop it"
+    assert bench.texts("bench-problem") == [bench.run.problem]
+    check_order(bench.kinds)
+
+
+FAULTS = {
+    "vanish:at=2": "board elbow cannot be reached: mock:elbow: the device vanished",
+    "io-error:at=2": "board elbow cannot be reached: mock:elbow: failed",
+    "stuck-low:at=2": "20 replies in a row could not be read; likely an idle line",
+    "stuck-high:at=2": "20 replies in a row could not be read; likely",
+    "brown-out:at=2": "20 replies in a row could not be read",
+    "board-error:at=2": "reports error 7, gate-driver fault",
+    "encoder-gap:at=2": "the encoder has a gap: the motor's position jumps by",
+    "vanish:at=0.05": "board elbow cannot be reached",
+    "board-error:at=0.06": "reports error 7",
+}
+
+
+@pytest.mark.parametrize(("fault", "words"), FAULTS.items(), ids=FAULTS)
+def test_faults_end_the_test(tmp_path: Path, fault: str, words: str) -> None:
+    bench = Bench(tmp_path, faults=[fault]).drive()
+    assert words in bench.run.problem
+    assert bench.rig.state is State.FAULT
+    assert bench.run.unfinished == "the bench test"
+    assert bench.run.done < bench.run.total
+    (event,) = (event for event in bench.rig.events if event.kind == "bench-problem")
+    assert event.text == bench.run.problem
+    # The log says it once: as the fault that it is, or in better words.
+    is_the_fault = bench.run.problem in bench.texts("fault")
+    assert event.severity == ("debug" if is_the_fault else "error")
+
+
+@pytest.mark.parametrize("before_end_s", [0.06, 0.0])
+def test_a_fault_at_the_very_end_is_no_success(
+    whole: Bench, tmp_path: Path, before_end_s: float
+) -> None:
+    off = next(event.seq for event in whole.rig.events if "→ stopping: disabled" in event.text)
+    fault = f"vanish:at={1e-3 * off - before_end_s + 0.01}"
+    bench = Bench(tmp_path, faults=[fault]).drive()
+    assert bench.run.done >= bench.run.total - 1
+    assert "the device vanished" in bench.run.problem
+    assert bench.run.unfinished
+
+
+def test_a_current_limit_below_friction(tmp_path: Path) -> None:
+    weak = {LIMITS: LIMITS.replace("9.0", "0.125")}
+    bench = Bench(tmp_path, changes=weak).drive()
+    assert "it never moved" in bench.run.problem
+    assert "gets 0.12" in bench.run.problem
+    assert "all that its limit of 0.125 A allows" in bench.run.problem
+    assert "current_max_a" in bench.run.problem
+
+
+def test_a_winding_that_is_too_hot(tmp_path: Path) -> None:
+    hot = {LIMITS: f"{LIMITS}winding_temperature_max_degc = 20\n"}
+    bench = Bench(tmp_path, changes=hot).drive()
+    assert bench.run.problem == (
+        "joint joint3: winding temperature 25 °C, limit 20 °C; let it cool and command less current"
+    )
+    assert "bench-plateau" not in bench.kinds
+
+
+def test_gains_that_overshoot_are_told_with_better_ones(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, wishes={"kd_a_s_per_rad": 0.002}).drive()
+    assert re.fullmatch(
+        r"joint joint3: velocity \S+ rad/s, limit 5 rad/s; command slower motions or lower the "
+        r"gains \(if it overshoots or oscillates, try --kp 0\.44 --kd 0\.044\)",
+        bench.run.problem,
+    )
+
+
+def test_a_loop_that_is_not_armed(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, is_armed=False).drive()
+    assert "the loop was started without --arm: it moves no motor" in bench.run.problem
+    assert bench.kinds == ["bench-plan", "bench-problem"]
+
+
+def test_a_command_that_is_refused_ends_the_test_with_its_text(tmp_path: Path) -> None:
+    def edit(plan: BenchPlan) -> BenchPlan:
+        too_fast = PlannedPlateau(joint_velocity_rad_s=5.5, dwell_s=0.2)
+        return msgspec.structs.replace(plan, plateaus=(plan.plateaus[0], too_fast))
+
+    bench = Bench(tmp_path, edit=edit).drive()
+    assert "joint joint3: speed 5.5 rad/s, limit 5 rad/s" in bench.run.problem
+    assert bench.run.done == 1
+    assert bench.rig.state is State.IDLE
+
+
+def test_somebody_else_stops_it(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    step = bench.run.step
+
+    def stop_after_a_while() -> None:
+        step()
+        if bench.rig.now > 1500:
+            bench.rig.send(m.Stop())
+
+    bench.rig.cycle.chores[5] = stop_after_a_while
+    bench.drive()
+    assert bench.run.problem == "the test was stopped before its end: stop was commanded"
+
+
+def test_plateaus_after_one_that_saturated(tmp_path: Path) -> None:
+    """A fast one takes more current than there is; the slow ones before and after do not."""
+    changes = {
+        LIMITS: LIMITS.replace("9.0", "0.25"),
+        "viscous_motor_nm_s_per_rad = 2.42e-6": "viscous_motor_nm_s_per_rad = 2.5e-5",
+    }
+
+    def edit(plan: BenchPlan) -> BenchPlan:
+        speeds = (0.5, 4.5, -0.5, -4.5, 0.5)
+        plateaus = tuple(PlannedPlateau(joint_velocity_rad_s=v, dwell_s=0.3) for v in speeds)
+        header = msgspec.structs.replace(plan.header, plateaus=5)
+        return msgspec.structs.replace(plan, header=header, plateaus=plateaus)
+
+    bench = Bench(tmp_path, changes=changes, edit=edit).drive()
+    assert bench.run.problem == ""
+    assert bench.run.done == bench.run.total == 9
+    check_order(bench.kinds)
+    driven = [kind for kind in bench.kinds if kind in ("bench-settled", "bench-unsettled")]
+    assert [kind == "bench-settled" for kind in driven] == [True, False, True, False, True]
+    for number, text in zip((2, 4), bench.texts("bench-unsettled"), strict=True):
+        assert text.startswith(f"plateau {number} at ")
+        assert "the current is saturated at its limit of 0.25 A" in text
+        assert not is_progress(f"armature: warning: {text}")
+        assert not is_progress(f"armature: {text}")

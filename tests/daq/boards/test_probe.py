@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from daq.boards.probe import diagnose_board
+from daq.robot import load_robot
+from daq.system.findings import Finding, Level
+from firmware_protocol.codec import command_codec, reply_codec
+from firmware_protocol.fields import Framing
+from firmware_protocol.profiles import PROFILES
+from hw_mocks.clock import VirtualClock
+from hw_mocks.faults.script import FaultScript, parse_fault
+from hw_mocks.mock_link import mock_links
+from hw_mocks.mock_robot import MockRobot
+
+ARM = PROFILES["arm"]
+
+
+class ScriptedLink:
+    """Answers every frame with what a function makes of it, and remembers what was sent."""
+
+    name = "scripted"
+    framing = Framing.SPI
+    resynchronised = 0
+
+    def __init__(self, answer: Callable[[bytes], bytes]) -> None:
+        self._answer = answer
+        self.sent: list[bytes] = []
+
+    def exchange(self, frame: bytes) -> bytes:
+        self.sent.append(frame)
+        return self._answer(frame)
+
+    def realign(self, missing: int) -> None:
+        self.sent.append(bytes(missing))
+
+    def close(self) -> None:
+        pass
+
+    @property
+    def commands(self) -> list[Any]:
+        """What a board would have acted upon."""
+        codec = command_codec(ARM)
+        return [codec.decode(frame) for frame in self.sent if codec.is_sound(frame)]
+
+
+def diagnose(link: ScriptedLink) -> list[Finding]:
+    clock = VirtualClock()
+    return list(
+        diagnose_board("elbow", ARM, link, now_ns=clock.now_ns, sleep_until_ns=clock.sleep_until_ns)
+    )
+
+
+def reply_with(status: int) -> bytes:
+    codec = reply_codec(ARM)
+    return codec.encode(codec.make(status=status))
+
+
+@pytest.mark.parametrize(
+    ("version", "fix"), [(0, "uomodri, udriver2"), (2, "update one of them"), (7, "update one")]
+)
+def test_another_protocol_version_is_named(version: int, fix: str) -> None:
+    link = ScriptedLink(lambda _: reply_with(version << 4))
+
+    (finding,) = diagnose(link)
+
+    assert finding.level is Level.PROBLEM
+    assert f"version {version}" in finding.text
+    assert "version 1" in finding.text
+    assert fix in finding.fix
+    assert link.commands == []
+
+
+def test_a_fault_is_found_without_a_single_valid_command() -> None:
+    link = ScriptedLink(lambda _: reply_with(1 << 4 | 5))
+
+    present, finding = diagnose(link)
+
+    assert present.level is Level.OK
+    assert "error 5" in finding.text
+    assert link.commands == []
+
+
+def test_the_first_replies_are_old_news() -> None:
+    replies = iter([reply_with(1 << 4)])
+    link = ScriptedLink(lambda _: next(replies, reply_with(1 << 4 | 2)))
+
+    assert "error 2" in diagnose(link)[-1].text
+    assert link.commands == []
+
+
+@pytest.mark.parametrize("enabled", [0x4000, 0x1000])
+def test_enabled_motors_are_not_dropped(enabled: int) -> None:
+    link = ScriptedLink(lambda _: reply_with(0x8000 | enabled | 1 << 4))
+
+    finding = diagnose(link)[-1]
+
+    assert finding.level is Level.PROBLEM
+    assert "motors are enabled" in finding.text
+    assert link.commands == []
+
+
+def test_a_fault_that_comes_up_while_asking() -> None:
+    count = 0
+
+    def answer(frame: bytes) -> bytes:
+        nonlocal count
+        count += 1
+        codec = reply_codec(ARM)
+        error = 3 if count > 20 else 0
+        echo = (int.from_bytes(frame[32:34], "big") - 1) & 0xFFFF
+        return codec.encode(codec.make(status=1 << 4 | error, timestamp_ms=count, index=echo))
+
+    finding = diagnose(ScriptedLink(answer))[-1]
+
+    assert finding.level is Level.PROBLEM
+    assert "error 3" in finding.text
+
+
+@pytest.mark.parametrize(
+    ("frame", "named"),
+    [
+        (b"", "nothing came back"),
+        (bytes(38), "stuck at 0x00"),
+        (b"\xff" * 38, "stuck at 0xff"),
+        (b"\xa5" * 38, "no frame of any known profile"),
+        (b"\xa5" * 3, "no frame of any known profile"),
+    ],
+)
+def test_nobody_or_noise(frame: bytes, named: str) -> None:
+    link = ScriptedLink(lambda _: frame)
+
+    (finding,) = diagnose(link)
+
+    assert finding.level is Level.PROBLEM
+    assert named in finding.text
+    assert finding.fix
+    assert link.commands == []
+
+
+def test_a_board_that_does_not_hear_us() -> None:
+    link = ScriptedLink(lambda _: reply_with(1 << 4))
+
+    finding = diagnose(link)[-1]
+
+    assert finding.level is Level.PROBLEM
+    assert "exchanges confirmed" in finding.text
+    assert all(command.mode == 0 for command in link.commands)
+
+
+def test_a_board_that_reboots_while_asked_lacks_supply() -> None:
+    clock = VirtualClock()
+    script = FaultScript([parse_fault("brown-out:at=0.03,for=0.005")])
+    (link,) = mock_links(MockRobot(load_robot("bench1")), clock, script)
+    *_, finding = diagnose_board(
+        "bench", ARM, link, now_ns=clock.now_ns, sleep_until_ns=clock.sleep_until_ns
+    )
+
+    assert "lost replies" in finding.text
+    assert "1 restarted" in finding.text
+    assert "supply" in finding.fix
+
+
+def test_a_device_that_fails_while_asking() -> None:
+    def fail(_frame: bytes) -> bytes:
+        raise OSError(19, "No such device")
+
+    (finding,) = diagnose(ScriptedLink(fail))
+
+    assert finding.level is Level.PROBLEM
+    assert "vanished" in finding.text

@@ -1,0 +1,188 @@
+"""From the wire to the joint and back, by independent arithmetic; turns are never lost."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from loop_rig import Rig, changed_joint, for_cycles, silent, with_values
+
+from daq.errors import ConfigError
+from daq.robot import load_robot
+from daq.robot.description import Robot
+from daq.samples.states import State
+from daq.stream.errors import RefusedError
+from hw_mocks.plants.effects import PRESETS
+
+WRAP_TURNS = {"arm": 128, "uomodri": 128, "udriver2": 100}
+
+
+def odd_bench() -> Robot:
+    """Turned around, with an offset and losses: nothing is 1."""
+    drive = {
+        "direction": -1,
+        "gear_reduction": 27.5,
+        "joint_offset_rad": 0.4,
+        "gear_efficiency": 0.8,
+    }
+    return changed_joint(load_robot("bench1"), 0, drive=drive)
+
+
+def test_joint_side_values() -> None:
+    rig = Rig(odd_bench()).enable()
+    rig.mode("velocity", 1.5)
+    rig.step(700)
+    axis, reply = rig.axes[0], rig.replies()[-1]
+    assert axis.position_rad == pytest.approx(0.4 - reply.motor_position_rad[0] / 27.5)
+    assert axis.velocity_rad_s == pytest.approx(-reply.motor_velocity_rad_s[0] / 27.5)
+    assert axis.velocity_rad_s == pytest.approx(1.5, abs=0.05)
+    assert reply.motor_velocity_rad_s[0] < -40.0
+    status = rig.loop.status().joints[0]
+    k_i = 1.5 / math.sqrt(3) * 60 / math.tau / 300.0  # 300 rpm/V
+    assert status.torque_nm == pytest.approx(-k_i * reply.iq_a[0] * 27.5 * 0.8)
+    assert status.position_rad == axis.position_rad
+
+
+def test_joint_side_commands() -> None:
+    rig = Rig(odd_bench()).enable()
+    rig.mode("position", 1.4)
+    rig.until(lambda: rig.tracks[0].is_at_rest)
+    rig.step()
+    # Joint = offset - motor / 27.5.
+    assert rig.wire(0, "motor_position_rad")[-1] == pytest.approx((0.4 - 1.4) * 27.5, abs=1e-4)
+    rig.mode("torque", 0.2)
+    rig.step(120)
+    k_i = 1.5 / math.sqrt(3) * 60 / math.tau / 300.0
+    expected_a = -0.2 / (k_i * 27.5 * 0.8)
+    assert rig.wire(0, "iq_ff_a")[-1] == pytest.approx(expected_a, abs=2**-10)
+    rig.mode("current", 0.25)
+    rig.step(120)
+    assert rig.wire(0, "iq_ff_a")[-1] == pytest.approx(0.25, abs=2**-10), "at the motor"
+
+
+def start_near_the_edge(rig: Rig, profile: str, speed_rad_s: float) -> float:
+    """Begin 5 motor turns before the end of the wire's range; the joint's zero, in the plant."""
+    edge_rad = math.copysign(WRAP_TURNS[profile] * math.tau, speed_rad_s)
+    encoder = rig.outputs[0].encoder
+    encoder._zero_rad -= edge_rad * (1.0 - 5.0 / WRAP_TURNS[profile])
+    encoder._place_origin()
+    rig.step(3)
+    rig.until(lambda: not rig.cycle.units[0].missed)
+    return rig.mock.plant.joint_position_rad[0] - rig.axes[0].position_rad
+
+
+@pytest.mark.parametrize("profile", WRAP_TURNS)
+@pytest.mark.parametrize("speed_rad_s", [5.0, -5.0])
+def test_turns_are_counted_over_the_rollover(profile: str, speed_rad_s: float) -> None:
+    """Past the end of the wire's range and back, and held on the other side."""
+    rig = Rig(profile=profile, effects=PRESETS["none"]).enable()
+    zero_rad = start_near_the_edge(rig, profile, speed_rad_s)
+    edge_rad = WRAP_TURNS[profile] * math.tau / 31.0
+    for speed, cycles in ((speed_rad_s, 600), (-speed_rad_s, 1000), (speed_rad_s, 1000)):
+        rig.mode("velocity", speed)
+        for _ in range(cycles):
+            rig.step()
+            true_rad = rig.mock.plant.joint_position_rad[0] - zero_rad
+            # A reply is a cycle old, at udriver2 up to two.
+            assert rig.axes[0].position_rad == pytest.approx(true_rad, abs=0.015)
+    rig.mode("hold")
+    rig.until(lambda: rig.tracks[0].is_at_rest)
+    rig.step(300)
+    true_rad = rig.mock.plant.joint_position_rad[0] - zero_rad
+    assert abs(true_rad) > edge_rad
+    assert rig.axes[0].position_rad == pytest.approx(true_rad, abs=1e-3)
+    assert rig.tracks[0].reference[0] == pytest.approx(true_rad, abs=0.02)
+    wire_rad = np.array([reply.motor_position_rad[0] for reply in rig.replies()])
+    rollovers = np.flatnonzero(np.abs(np.diff(wire_rad)) > math.tau * WRAP_TURNS[profile])
+    assert len(rollovers) == 3
+    assert np.abs(rig.wire(0, "motor_position_rad")).max() <= WRAP_TURNS[profile] * math.tau + 1e-6
+
+
+@pytest.mark.parametrize("gap", [1, 5, 19])
+@pytest.mark.parametrize("speed_rad_s", [5.0, -5.0])
+@pytest.mark.parametrize("late", [-1, 0, 1], ids=["before", "across", "after"])
+def test_lost_replies_around_the_rollover(gap: int, speed_rad_s: float, late: int) -> None:
+    rig = Rig(effects=PRESETS["none"]).enable()
+    zero_rad = start_near_the_edge(rig, "arm", speed_rad_s)
+    rig.mode("velocity", speed_rad_s)
+    begin_rad = 128 * math.tau / 31.0 - 5e-3 * (gap / 2 - late * gap)
+    rig.until(lambda: abs(rig.axes[0].position_rad) >= begin_rad, cycles=700)
+    rig.links[0].tamper = for_cycles(gap, silent)
+    for cycles in (gap + 2, 50):
+        rig.step(cycles)
+        true_rad = rig.mock.plant.joint_position_rad[0] - zero_rad
+        assert rig.axes[0].position_rad == pytest.approx(true_rad, abs=0.015)
+
+
+def test_dropped_exchanges_lose_no_turn() -> None:
+    """The board gets no command either; 5 % of all exchanges, back and forth over the edge."""
+    rig = Rig(effects=PRESETS["none"], faults=["drop:rate=0.05"])
+    rig.step(3)
+    rig.until(lambda: not rig.cycle.units[0].missed)
+    rig.enable()
+    zero_rad = start_near_the_edge(rig, "arm", 5.0)
+    for speed in (5.0, -5.0) * 3:
+        rig.mode("velocity", speed)
+        rig.step(600)
+        rig.until(lambda: not rig.cycle.units[0].missed)
+        assert rig.state is State.ACTIVE, rig.machine.reason
+        true_rad = rig.mock.plant.joint_position_rad[0] - zero_rad
+        assert rig.axes[0].position_rad == pytest.approx(true_rad, abs=0.015)
+    assert rig.boards[0].counters.lost_replies > 100
+
+
+def test_a_velocity_beyond_the_wire_is_clamped() -> None:
+    rig = Rig().enable()
+    axis = rig.axes[0]
+    for sign in (1, -1):
+        axis.refer(0.0, sign * 1e9)
+        rig.step()
+        assert sign * rig.wire(0, "motor_velocity_rad_s")[-1] > 1000.0
+
+
+@pytest.mark.parametrize(
+    ("current_max_a", "isat_a"),
+    [(9.0, 9.0), (8.99, 8.875), (0.3, 0.25), (0.125, 0.125)],
+)
+def test_isat_is_rounded_down(current_max_a: float, isat_a: float) -> None:
+    robot = changed_joint(load_robot("bench1"), 0, limits={"current_max_a": current_max_a})
+    rig = Rig(robot)
+    rig.step(3)
+    assert rig.wire(0, "isat_a").tolist() == [isat_a] * 3
+    rig.enable()
+    with pytest.raises(RefusedError, match=f"limit {current_max_a:.4g} A"):
+        rig.mode("current", current_max_a * 1.01)
+
+
+def test_isat_is_never_the_boards_own_limit() -> None:
+    robot = changed_joint(load_robot("bench1"), 0, limits={"current_max_a": 0.124})
+    with pytest.raises(
+        ConfigError, match=r"0\.124 A, the wire carries limits in steps of 0\.125 A"
+    ):
+        Rig(robot)
+
+
+def test_isat_keeps_to_the_boards_own_limit() -> None:
+    robot = changed_joint(load_robot("bench1"), 0, limits={"current_max_a": 15.0})
+    rig = Rig(robot, profile="uomodri")
+    rig.step(3)
+    assert rig.wire(0, "isat_a").tolist() == [10.0] * 3
+    assert rig.axes[0].current_max_a == 10.0
+
+
+def test_two_motors_of_a_board_do_not_mix() -> None:
+    rig = Rig("laas4", profile="udriver2")
+    rig.step(3)
+    isat_a = [rig.wire(joint, "isat_a")[-1] for joint in range(4)]
+    assert isat_a == [20.0, 16.0, 9.0, 16.0]
+
+
+def test_the_temperature_of_a_motor_without_a_sensor_is_unknown() -> None:
+    rig = Rig()
+    rig.links[0].tamper = with_values(rig.profiles[0], 0, winding_temperature_degc=math.nan)
+    rig.step(5)
+    assert rig.loop.status().joints[0].winding_temperature_degc is None
+    rig.links[0].tamper = None
+    rig.step(5)
+    assert rig.loop.status().joints[0].winding_temperature_degc == pytest.approx(25.0, abs=1.0)

@@ -1,0 +1,62 @@
+"""What the loop says of its gateway."""
+
+from __future__ import annotations
+
+from daq.loop.events import Events
+from daq.loop.process.gateway_watch import GatewayWatch
+from daq.stream.gateway.packets import GatewayReport
+
+
+class Gateway:
+    """Says what it is told to."""
+
+    def __init__(self) -> None:
+        self.report: GatewayReport | None = None
+
+    def read_report(self) -> GatewayReport | None:
+        report, self.report = self.report, None
+        return report
+
+
+class Rig:
+    """A watch, with a clock of its own."""
+
+    def __init__(self) -> None:
+        self.gateway, self.events, self.now_ns = Gateway(), Events(), 0
+        self.watch = GatewayWatch(self.gateway, self.events, now_ns=lambda: self.now_ns)
+
+    def check(self, after_s: float, report: GatewayReport | None = None) -> list[tuple[str, str]]:
+        """What is said when that much time has passed and a report came, or none."""
+        self.now_ns += round(after_s * 1e9)
+        self.gateway.report = report
+        self.watch.check()
+        return [(event.severity, event.text) for event in self.events.take()]
+
+
+def test_a_good_gateway_is_not_worth_a_word() -> None:
+    rig = Rig()
+    assert rig.check(0.5, GatewayReport(1)) == []
+    assert rig.check(2.9) == []
+    assert rig.check(0.5, GatewayReport(1, dropped=4)) == []
+
+
+def test_silence_is_said_once_and_its_end_too() -> None:
+    rig = Rig()
+    ((severity, text),) = rig.check(3.1)
+    assert (severity, "silent for 3 s: no command gets through" in text) == ("error", True)
+    assert rig.check(60.0) == []
+    assert rig.check(0.1, GatewayReport(1)) == [("info", "the gateway to clients answers again")]
+
+
+def test_a_restart_is_said() -> None:
+    rig = Rig()
+    ((severity, text),) = rig.check(0.5, GatewayReport(3))
+    assert severity == "warning"
+    assert "started again (2); clients connect again" in text
+    assert rig.check(0.5, GatewayReport(3)) == []
+
+
+def test_a_problem_is_said() -> None:
+    rig = Rig()
+    ((severity, text),) = rig.check(0.5, GatewayReport(1, problem="tcp://a: cannot be opened"))
+    assert (severity, text.endswith("tcp://a: cannot be opened")) == ("error", True)

@@ -1,0 +1,184 @@
+"""Homing in the loop: the true joint angles come out, and the arm hardly moves meanwhile."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from loop_rig import Rig, changed_joint
+
+from daq.robot import load_robot
+from daq.robot.description import Robot
+from daq.samples.states import Mode, State
+from daq.stream import messages as m
+from daq.stream.errors import RefusedError
+
+COUNT_RAD = math.tau / 4096
+HINT_RAD = (0.05, -math.pi / 2 - 0.04, 0.04, -0.03)
+"""Off by less than 0.35 of the 0.2 rad between two possible zeros."""
+
+
+def home(rig: Rig, posture_rad: tuple[float, ...] = HINT_RAD) -> Rig:
+    rig.send(m.Home(posture_rad=posture_rad))
+    assert all(track.mode is Mode.HOME for track in rig.tracks)
+    rig.until(lambda: rig.cycle.control.homing is None)
+    return rig
+
+
+def position_errors(rig: Rig) -> np.ndarray:
+    """At the motor, in encoder counts, against the plant's true joint angles."""
+    measured = np.array([axis.position_rad for axis in rig.axes])
+    per_joint = np.array([abs(axis.motor_per_joint) for axis in rig.axes])
+    return np.abs(measured - rig.mock.plant.joint_position_rad) * per_joint / COUNT_RAD
+
+
+@pytest.fixture(scope="module")
+def homed() -> Rig:
+    return home(Rig("laas4").enable().hold(300))
+
+
+def test_the_true_angles_come_out(homed: Rig) -> None:
+    assert all(axis.is_homed for axis in homed.axes)
+    # An index lies between two replies, 2 mrad apart at the motor, and positions come in counts.
+    assert position_errors(homed).max() <= 2.0
+    assert homed.state is State.ACTIVE
+    assert all(track.mode is Mode.HOLD for track in homed.tracks)
+
+
+def test_it_says_so(homed: Rig) -> None:
+    (text,) = homed.event_texts("home")
+    assert text.startswith("every joint is homed: joint1 0.0")
+    assert [joint.is_homed for joint in homed.loop.status().joints] == [True] * 4
+
+
+def test_the_arm_moves_gently(homed: Rig) -> None:
+    speeds_rad_s = np.abs(np.diff(np.array(homed.joint_rad)[150:], axis=0)) * 1e3
+    # 2 rad/s at the motor are 0.074 at the joint; the rest is the gravity of a swinging arm.
+    assert speeds_rad_s.max() < 0.25
+
+
+def test_references_go_on_over_the_end(homed: Rig) -> None:
+    """The zero moves, the numbers with it, the arm does not: nothing jumps on the wire."""
+    homed.step(50)
+    for joint in range(4):
+        reference = homed.wire(joint, "motor_position_rad", 150)
+        speed = homed.wire(joint, "motor_velocity_rad_s", 150)
+        assert np.abs(np.diff(reference) - 0.5e-3 * (speed[1:] + speed[:-1])).max() < 2e-3
+
+
+def test_homing_twice_finds_the_same(homed: Rig) -> None:
+    before = [axis.position_rad for axis in homed.axes]
+    home(homed)
+    after = [axis.position_rad for axis in homed.axes]
+    assert after == pytest.approx(before, abs=3 * COUNT_RAD / 27)
+    assert position_errors(homed).max() <= 2.0
+    homed.mode("position", 0.1, -1.4, 0.1, 0.1)
+    homed.until(lambda: all(track.is_at_rest for track in homed.tracks))
+    homed.step(1500)
+    assert homed.mock.plant.joint_position_rad == pytest.approx([0.1, -1.4, 0.1, 0.1], abs=0.01)
+
+
+def test_disabling_forgets_it() -> None:
+    rig = Rig("laas4").enable().home_by_truth().hold()
+    rig.send(m.Disable())
+    rig.until(lambda: rig.state is State.IDLE)
+    rig.enable().hold()
+    assert not any(axis.is_homed for axis in rig.axes)
+    with pytest.raises(RefusedError) as refusal:
+        rig.mode("position", 0.1, -1.5, 0.1, 0.1)
+    assert refusal.value.code == "not-homed"
+
+
+def test_position_and_play_need_homing() -> None:
+    rig = Rig("laas4").enable().hold()
+    for joints, names in (((), "joint1, joint2, joint3, joint4"), (("joint3",), "joint3")):
+        with pytest.raises(RefusedError, match=f"{names}: the zero is not known") as refusal:
+            rig.mode("position", *(0.0,) * (len(joints) or 4), joints=joints)
+        assert refusal.value.code == "not-homed"
+    rows = np.zeros((2, 8))
+    rows[:, 1] = -1.5
+    rig.send(m.PlayBegin(rows=2))
+    rig.send(m.PlayRows(first=0), rows.tobytes())
+    with pytest.raises(RefusedError) as refusal:
+        rig.send(m.PlayStart())
+    assert refusal.value.code == "not-homed"
+    assert rig.state is State.ACTIVE
+    assert all(track.mode is Mode.HOLD for track in rig.tracks)
+
+
+def test_what_could_not_be_homed_is_said_and_the_others_are() -> None:
+    """A hint in the middle of two possible postures, and an encoder without index."""
+    spacing_rad = math.tau / 27
+    rig = Rig("laas4").enable().hold(300)
+    rig.outputs[3].encoder._pass_index = lambda _turn: None
+    home(rig, (0.0, -math.pi / 2 + 0.5 * spacing_rad, 0.0, 0.0))
+    assert [axis.is_homed for axis in rig.axes] == [True, False, True, False]
+    wrong_hint, no_index = rig.event_texts("home")
+    assert wrong_hint.startswith("joint2: it stood at -1.")
+    assert "give a better hint" in wrong_hint
+    assert no_index.startswith("joint4: no encoder index was seen")
+    events = [event for event in (*rig.events, *rig.cycle.events._pending) if event.kind == "home"]
+    assert [(e.severity, e.source) for e in events] == [("error", "joint2"), ("error", "joint4")]
+    assert rig.state is State.ACTIVE
+    with pytest.raises(RefusedError, match="joint2, joint4: the zero is not known"):
+        rig.mode("position", 0.0, -1.5, 0.0, 0.0)
+    rig.mode("position", 0.0, joints=["joint1"])
+
+
+def test_a_hint_outside_the_limits_is_refused_at_once() -> None:
+    rig = Rig("laas4").enable().hold(100)
+    with pytest.raises(
+        RefusedError, match=r"joint joint1: posture 6\.4 rad, limit 6\.283"
+    ) as refusal:
+        rig.send(m.Home(posture_rad=(6.4, 0.0, 0.0, 0.0)))
+    assert refusal.value.code == "out-of-limit"
+    assert rig.cycle.control.homing is None
+
+
+def test_homing_is_refused_while_joints_move() -> None:
+    rig = Rig("laas4").enable().hold(100)
+    rig.mode("velocity", 0.2, 0.0, 0.0, 0.0)
+    rig.step(100)
+    with pytest.raises(RefusedError, match="joints are moving"):
+        rig.send(m.Home())
+    rig.mode("off")
+    rig.step(20)
+    with pytest.raises(RefusedError, match="joints are moving"):
+        rig.send(m.Home())
+
+
+def turned_around() -> Robot:
+    robot = load_robot("laas4")
+    for joint, offset_rad in ((0, 0.3), (1, -0.2), (3, 0.05)):
+        drive = {"direction": -1, "joint_offset_rad": offset_rad}
+        robot = changed_joint(robot, joint, drive=drive)
+    return robot
+
+
+def test_with_other_directions_and_offsets() -> None:
+    posture_rad = (0.4, -1.5, 0.2, -0.3)
+    rig = Rig(turned_around(), posture_rad=posture_rad, calibration_s=0.4).enable().hold(500)
+    here_rad = rig.mock.plant.joint_position_rad
+    home(rig, tuple(angle + 0.03 for angle in here_rad))
+    assert rig.event_texts("home")[0].startswith("every joint is homed")
+    assert position_errors(rig).max() <= 2.0
+
+
+def test_stopping_in_the_middle_leaves_the_old_zeros() -> None:
+    rig = Rig("laas4").enable().hold(300)
+    rig.send(m.Home())
+    rig.step(1500)
+    rig.send(m.PlayStop())
+    rig.step(800)
+    assert rig.cycle.control.homing is None
+    assert all(track.mode is Mode.HOLD and track.is_at_rest for track in rig.tracks)
+    assert not any(axis.is_homed for axis in rig.axes)
+
+
+def test_on_the_bench_there_is_nothing_to_find() -> None:
+    rig = Rig("bench1").enable().hold()
+    rig.send(m.Home())
+    rig.step(5)
+    assert rig.tracks[0].mode is Mode.HOLD
+    assert rig.axes[0].is_homed

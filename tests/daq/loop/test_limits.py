@@ -1,0 +1,303 @@
+"""Every limit: what is exceeded, after how many replies the safe stop begins, what is said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+from loop_rig import (
+    Rig,
+    Tamper,
+    assert_safe_stop,
+    corrupt,
+    cut_short,
+    for_cycles,
+    of_other_version,
+    silent,
+    with_values,
+)
+
+from daq.samples.states import State
+from daq.stream import messages as m
+from firmware_protocol.profile import Profile
+from firmware_protocol.profiles import PROFILES
+
+POSTURE_RAD = (0.2, -1.0, 0.4, 0.6)
+
+
+class Limit(NamedTuple):
+    """Something wrong in the replies of a board of the arm."""
+
+    replies: int
+    """How many of them in a row it takes."""
+    tamper: Callable[[Profile], Tamper]
+    board: int
+    texts: tuple[str, ...]
+    """What the reason says: who, value, limit."""
+    kind: str = "limit"
+
+
+def motor(number: int, **values: float) -> Callable[[Profile], Tamper]:
+    return lambda profile: with_values(profile, number, **values)
+
+
+def board(**values: float) -> Callable[[Profile], Tamper]:
+    return lambda profile: with_values(profile, **values)
+
+
+# Joint 1 stands at about 0.22 rad with 31 turns to one; joint 4 at 0.62 with 27. The speed limit is
+# 5 rad/s, the currents 20, 16, 9 and 16 A, all windings 90 °C, the bus 20 to 28 V.
+LIMITS = {
+    "position above": Limit(
+        1, motor(0, motor_position_rad=31 * 6.3), 0, ("joint joint1", "position", "rad", "6.283")
+    ),
+    "position below": Limit(
+        1, motor(1, motor_position_rad=-27 * 7.0), 1, ("joint joint4", "position -", "-6.283")
+    ),
+    "velocity": Limit(
+        3, motor(0, motor_velocity_rad_s=31 * 5.1), 1, ("joint joint3", "5.1 rad/s", "5 rad/s")
+    ),
+    "velocity backwards": Limit(
+        3, motor(1, motor_velocity_rad_s=-27 * 5.1), 0, ("joint joint2", "-5.1 rad/s", "5 rad/s")
+    ),
+    "current": Limit(5, motor(0, iq_a=9.8), 1, ("joint joint3", "current 9.8", "limit 9.7 A")),
+    "current backwards": Limit(
+        5, motor(0, iq_a=-9.8), 1, ("joint joint3", "current -9.8", "limit 9.7 A")
+    ),
+    "temperature": Limit(
+        10,
+        motor(1, winding_temperature_degc=92.0),
+        1,
+        ("joint joint4", "winding temperature 92 °C", "limit 90 °C"),
+    ),
+    "bus voltage low": Limit(
+        10, board(bus_voltage_v=19.5), 0, ("board shoulder", "19.5 V", "20 to 28 V")
+    ),
+    "bus voltage high": Limit(
+        10, board(bus_voltage_v=28.5), 1, ("board elbow", "28.5 V", "20 to 28 V")
+    ),
+    "corrupt": Limit(
+        20, lambda _: corrupt, 1, ("board elbow", "mock:elbow", "20 replies", "checksum"), "fault"
+    ),
+    "cut short": Limit(
+        20, lambda _: cut_short, 0, ("board shoulder", "20 replies", "cut short"), "fault"
+    ),
+    "silent": Limit(20, lambda _: silent, 1, ("board elbow", "20 replies", "power"), "fault"),
+    "another version": Limit(
+        20, of_other_version, 0, ("board shoulder", "20 replies", "protocol version"), "fault"
+    ),
+    "stale index": Limit(
+        20, board(index=0x5003), 1, ("board elbow", "20 replies", "did not confirm"), "fault"
+    ),
+}
+CASES = pytest.mark.parametrize("limit", LIMITS.values(), ids=LIMITS)
+
+
+def active_arm() -> Rig:
+    """The arm holds a posture against gravity: currents flow."""
+    rig = Rig("laas4", posture_rad=POSTURE_RAD).enable().home_by_truth().hold()
+    assert abs(rig.axes[1].iq_a) > 1.0
+    return rig
+
+
+def hanging_arm() -> Rig:
+    """The arm at rest, which it still is after a stop: it can be calibrated at once."""
+    return Rig("laas4").enable().home_by_truth().hold(20)
+
+
+def strike(rig: Rig, limit: Limit, replies: int) -> None:
+    link = rig.links[limit.board]
+    link.tamper = for_cycles(replies, limit.tamper(rig.profiles[limit.board]))
+    rig.step(replies)
+
+
+@CASES
+def test_the_safe_stop_begins_with_the_last_reply_that_is_too_much(limit: Limit) -> None:
+    rig = active_arm()
+    strike(rig, limit, limit.replies)
+    assert rig.state is State.STOPPING
+    tripped = rig.now - 1
+    reason = rig.machine.reason
+    rig.step(80)
+    assert rig.state is State.FAULT
+    assert_safe_stop(rig, tripped)
+    for text in limit.texts:
+        assert text in reason
+    assert rig.machine.reason == reason
+    assert rig.event_texts(limit.kind) == [reason]
+    # The reason is said once, in the event of its own.
+    assert rig.event_texts("state")[-2:] == ["active → stopping", "stopping → fault"]
+    assert rig.machine.is_fault_of_board is (limit.kind == "fault")
+
+
+@CASES
+def test_one_reply_less_is_forgiven_and_forgotten(limit: Limit) -> None:
+    rig = active_arm()
+    for _ in range(3):
+        strike(rig, limit, limit.replies - 1)
+        rig.step(3)
+    rig.step(20)
+    assert rig.state is State.ACTIVE
+    assert rig.event_texts("limit") + rig.event_texts("fault") == []
+
+
+@CASES
+def test_it_strikes_again_after_a_reset(limit: Limit) -> None:
+    """What is still wrong when the robot is enabled again stops it again, just as fast."""
+    rig = hanging_arm()
+    link = rig.links[limit.board]
+    link.tamper = limit.tamper(rig.profiles[limit.board])
+    rig.until(lambda: rig.state is State.FAULT)
+    if limit.kind == "fault":
+        rig.send(m.Reset())
+        rig.step(21)
+        assert rig.state is State.FAULT, "still wrong while idle"
+        return
+    link.tamper = None
+    rig.step(3)
+    rig.send(m.Reset())
+    rig.enable().home_by_truth()
+    strike(rig, limit, limit.replies)
+    assert rig.state is State.STOPPING
+
+
+HOT_AND_LASTING = ("temperature", "bus voltage low", "bus voltage high")
+
+
+@pytest.mark.parametrize("name", HOT_AND_LASTING)
+def test_what_never_went_back_to_normal_strikes_again(name: str) -> None:
+    limit = LIMITS[name]
+    rig = hanging_arm()
+    rig.links[limit.board].tamper = limit.tamper(rig.profiles[limit.board])
+    rig.until(lambda: rig.state is State.FAULT)
+    rig.send(m.Reset())
+    rig.step(3)
+    rig.send(m.Enable())
+    rig.until(lambda: rig.state is State.READY)
+    assert rig.until(lambda: rig.state is State.STOPPING, cycles=30) <= limit.replies
+
+
+def test_a_position_means_nothing_before_homing() -> None:
+    rig = Rig("laas4", posture_rad=POSTURE_RAD).enable()
+    strike(rig, LIMITS["position above"], 20)
+    assert rig.state is State.READY
+
+
+def test_a_board_clock_that_stands_still() -> None:
+    """10 ms until it counts as standing still, then 20 replies."""
+    rig = active_arm()
+    stands_ms = rig.replies(1)[-1].timestamp_ms
+    rig.links[1].tamper = with_values(rig.profiles[1], timestamp_ms=stands_ms)
+    cycles = rig.until(lambda: rig.state is State.STOPPING, cycles=40)
+    assert 29 <= cycles <= 32
+    tripped = rig.now - 1
+    assert "board elbow" in rig.machine.reason
+    assert "clock stands still" in rig.machine.reason
+    rig.step(80)
+    assert rig.state is State.FAULT
+    assert_safe_stop(rig, tripped)
+
+
+DEVICE_FAILURES = {"vanish:at=0.4,board=1": "elbow", "io-error:at=0.4,for=5,board=0": "shoulder"}
+
+
+@pytest.mark.parametrize(("fault", "name"), DEVICE_FAILURES.items(), ids=DEVICE_FAILURES)
+def test_a_device_that_fails_stops_the_other_board_too(fault: str, name: str) -> None:
+    rig = Rig("laas4", posture_rad=POSTURE_RAD, faults=[fault]).enable().hold()
+    rig.until(lambda: rig.state is State.STOPPING)
+    tripped = rig.now - 1
+    assert rig.script.events[0].time_ns == 1_000_000 * rig.now
+    reason = rig.machine.reason
+    assert f"board {name} cannot be reached" in reason
+    assert f"mock:{name}" in reason
+    rig.step(80)
+    assert rig.state is State.FAULT
+    assert_safe_stop(rig, tripped)
+    assert rig.event_texts("fault") == [reason], "said once"
+    assert rig.machine.is_fault_of_board
+
+
+def test_a_board_that_rebooted_is_no_longer_enabled() -> None:
+    fault = "brown-out:at=0.4,for=0.005,board=1"
+    rig = Rig("laas4", posture_rad=POSTURE_RAD, faults=[fault]).enable().hold()
+    rig.until(lambda: rig.state is State.STOPPING)
+    tripped = rig.now - 1
+    # Supply back after 5 ms; the first replies of a rebooted board still have to be believed.
+    assert 405 <= rig.now <= 410
+    assert "board elbow on mock:elbow is no longer enabled" in rig.machine.reason
+    rig.step(80)
+    assert rig.state is State.FAULT
+    assert_safe_stop(rig, tripped)
+
+
+def test_a_brown_out_that_lasts_is_silence() -> None:
+    fault = "brown-out:at=0.4,for=1,board=0"
+    rig = Rig("laas4", posture_rad=POSTURE_RAD, faults=[fault]).enable().hold()
+    rig.until(lambda: rig.state is State.STOPPING)
+    assert rig.now == 399 + 20
+    tripped = rig.now - 1
+    assert "board shoulder" in rig.machine.reason
+    rig.step(80)
+    assert_safe_stop(rig, tripped)
+
+
+ERRORS = [
+    (profile.name, fault.code, fault.meaning)
+    for profile in PROFILES.values()
+    for fault in profile.faults.values()
+] + [("arm", 12, "unknown")]
+
+
+@pytest.mark.parametrize(("profile", "code", "meaning"), ERRORS)
+@pytest.mark.parametrize("at_s", [0.05, 0.4], ids=["calibrating", "active"])
+def test_every_error_of_every_board(profile: str, code: int, meaning: str, at_s: float) -> None:
+    rig = Rig("bench1", profile=profile, faults=[f"board-error:at={at_s},code={code}"])
+    rig.step(3)
+    rig.send(m.Enable())
+    rig.until(lambda: rig.state in (State.READY, State.STOPPING))
+    if rig.state is State.READY:
+        rig.hold(50)
+        rig.until(lambda: rig.state is State.STOPPING)
+    tripped = rig.now - 1
+    # The reply in the exchange of the error was made before it.
+    struck = rig.script.events[0].time_ns // 1_000_000
+    assert 1 <= rig.now - struck <= 2
+    assert f"board bench on mock:bench reports error {code}, {meaning}" in rig.machine.reason
+    assert len(rig.event_texts("fault")) == 1
+    rig.step(80)
+    assert rig.state is State.FAULT
+    assert_safe_stop(rig, tripped)
+
+
+def test_a_calibration_that_does_not_end_is_given_up() -> None:
+    rig = Rig("bench1", calibration_s=60.0)
+    rig.step(3)
+    rig.send(m.Enable())
+    assert rig.until(lambda: rig.state is State.STOPPING) == pytest.approx(10_000, abs=2)
+    assert "calibration did not end within 10 s on board bench" in rig.machine.reason
+    rig.step(80)
+    assert rig.state is State.FAULT
+
+
+def test_several_things_at_once_are_one_stop() -> None:
+    rig = active_arm()
+    rig.links[0].tamper = with_values(rig.profiles[0], 0, iq_a=30.0, motor_velocity_rad_s=200.0)
+    rig.links[1].tamper = lambda _: b""
+    rig.until(lambda: rig.state is State.STOPPING)
+    tripped, reason = rig.now - 1, rig.machine.reason
+    assert "velocity" in reason
+    rig.step(80)
+    assert rig.state is State.FAULT
+    assert_safe_stop(rig, tripped)
+    assert rig.machine.reason == reason, "the first cause is the one to tell"
+
+
+def test_one_odd_current_does_not_make_a_stop_push() -> None:
+    rig = active_arm()
+    rig.step(50)
+    usual_a = abs(rig.axes[0].iq_mean_a)
+    rig.links[0].tamper = with_values(rig.profiles[0], 0, iq_a=15.0)
+    rig.step(1)
+    rig.machine.stop("a test")
+    assert abs(rig.machine._ramp_from_a[0]) < usual_a + 0.2 * 15.0

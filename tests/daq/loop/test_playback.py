@@ -1,0 +1,236 @@
+"""A trajectory: uploaded row by row, checked, approached, followed, left smoothly."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from loop_rig import Rig
+
+from daq.samples.states import Mode, State
+from daq.stream import messages as m
+from daq.stream.errors import RefusedError
+
+HANGING_RAD = np.array([0.0, -math.pi / 2, 0.0, 0.0])
+PERIOD_S = 1e-3
+
+
+def swing(seconds: float = 2.0, amplitude_rad: float = 0.3, centre=HANGING_RAD) -> np.ndarray:
+    """q and dq of all joints: from a posture there and back, at rest at both ends."""
+    t = np.arange(0.0, seconds + PERIOD_S / 2, PERIOD_S)[:, None]
+    w = math.tau / seconds
+    ones = np.ones((1, len(centre)))
+    q = centre + amplitude_rad * (1.0 - np.cos(w * t)) * ones
+    return np.hstack([q, amplitude_rad * w * np.sin(w * t) * ones])
+
+
+def upload(rig: Rig, rows: np.ndarray, *, has_torque: bool = False, chunk: int = 300) -> None:
+    rig.send(m.PlayBegin(rows=len(rows), has_torque=has_torque))
+    for first in range(0, len(rows), chunk):
+        rig.send(m.PlayRows(first=first), rows[first : first + chunk].tobytes())
+
+
+def homed_arm() -> Rig:
+    return Rig("laas4").enable().home_by_truth().hold(300)
+
+
+def test_it_is_tracked_from_another_posture_and_ends_in_hold() -> None:
+    rig = homed_arm()
+    rows = swing(centre=HANGING_RAD + 0.3)
+    upload(rig, rows)
+    begun = rig.now
+    answer = rig.send(m.PlayStart())
+    assert answer == {"rows": 2001, "duration_s": pytest.approx(2.0)}
+    assert all(track.mode is Mode.PLAY for track in rig.tracks)
+    # The trajectory itself begins when the first row is reached.
+    rig.until(
+        lambda: np.allclose([t.reference[0] for t in rig.tracks], rows[0, :4], rtol=0, atol=1e-12)
+    )
+    first = rig.now
+    assert first - begun > 100, "it was approached"
+    references = []
+    for _ in range(2000):
+        references.append([track.reference[0] for track in rig.tracks])
+        rig.step()
+    assert np.allclose(references, rows[:2000, :4], rtol=0, atol=1e-9)
+    true_rad = np.array(rig.joint_rad)[first : first + 2000]
+    rms_rad = np.sqrt(np.mean((true_rad - rows[:2000, :4]) ** 2, axis=0))
+    assert rms_rad.max() < 0.03
+    rig.step(200)
+    assert not rig.cycle.control.is_playing
+    assert all(track.mode is Mode.HOLD for track in rig.tracks)
+    assert rig.state is State.ACTIVE
+    assert rig.loop.status().trajectories == 1
+    events = [event.text for event in rig.cycle.events.latest if event.kind == "play"]
+    assert events == ["a trajectory of 2.000 s begins", "the trajectory is over"]
+    assert [track.reference[0] for track in rig.tracks] == pytest.approx(rows[-1, :4])
+    rig.step(500)
+    assert rig.mock.plant.joint_position_rad == pytest.approx(rows[-1, :4], abs=0.01)
+
+
+def test_approach_and_end_are_smooth() -> None:
+    """Also of a trajectory that begins and ends at speed."""
+    rig = homed_arm()
+    rows = swing(centre=HANGING_RAD + 0.2)[200:1700]
+    assert np.abs(rows[0, 4:]).max() > 0.4
+    upload(rig, rows)
+    begun = rig.now - 2
+    rig.send(m.PlayStart())
+    rig.until(lambda: not rig.cycle.control.is_playing)
+    rig.step(100)
+    for joint in range(4):
+        position = rig.wire(joint, "motor_position_rad", begun)
+        speed = rig.wire(joint, "motor_velocity_rad_s", begun)
+        surprise = np.diff(position) - 0.5e-3 * (speed[1:] + speed[:-1])
+        assert np.abs(surprise).max() < 2e-3
+        # A hard stop is ten times the usual 20 rad/s² at the joint.
+        assert np.abs(np.diff(speed)).max() < 31 * 20 * 10 * PERIOD_S
+    assert np.abs(speed[-1]) == 0.0
+
+
+@pytest.mark.parametrize("after", [300, 900], ids=["while approaching", "in the middle"])
+def test_play_stop(after: int) -> None:
+    rig = homed_arm()
+    upload(rig, swing(centre=HANGING_RAD + 0.3))
+    rig.send(m.PlayStart())
+    rig.step(after)
+    begun = rig.now - 2
+    rig.send(m.PlayStop())
+    assert all(track.mode is Mode.HOLD for track in rig.tracks)
+    rig.until(lambda: all(track.is_at_rest for track in rig.tracks), cycles=800)
+    for joint in range(4):
+        position = rig.wire(joint, "motor_position_rad", begun)
+        speed = rig.wire(joint, "motor_velocity_rad_s", begun)
+        assert np.abs(np.diff(position) - 0.5e-3 * (speed[1:] + speed[:-1])).max() < 2e-3
+    rig.step(800)
+    assert max(abs(axis.velocity_rad_s) for axis in rig.axes) < 0.1
+    upload(rig, swing())
+    rig.send(m.PlayStart())
+    assert rig.cycle.control.is_playing, "it can be played again"
+
+
+def test_feed_forward_torque() -> None:
+    rig = Rig("bench1").enable().hold()
+    q_dq = swing(1.0, centre=np.array([rig.tracks[0].reference[0]]))
+    torque_nm = 0.5 * np.sin(math.tau * np.arange(len(q_dq)) / 500.0)[:, None]
+    rows = np.hstack([q_dq, torque_nm])
+    upload(rig, rows, has_torque=True)
+    rig.send(m.PlayStart())
+    rig.until(lambda: not rig.cycle.control.is_playing)
+    ff_a = rig.wire(0, "iq_ff_a")
+    expected_a = torque_nm[:, 0] * rig.axes[0].amperes_per_nm
+    # Found again on the wire, in its place among approach and stop.
+    places = [k for k in range(len(ff_a) - 1000) if abs(ff_a[k + 125] - expected_a[125]) < 1e-3]
+    assert any(np.allclose(ff_a[k : k + 1000], expected_a[:1000], atol=6e-4) for k in places)
+    rig.step(600)
+    assert rig.wire(0, "iq_ff_a")[-1] == 0.0
+
+
+# --- refusals -------------------------------------------------------------------------------------
+
+BEYOND = {
+    "position": (400, 1, 6.4, ("joint2", "row 400", "6.4 rad", "6.28319 rad")),
+    "position below": (0, 3, -6.5, ("joint4", "row 0", "-6.5 rad", "-6.28319 rad")),
+    "velocity": (700, 4, -5.5, ("joint1", "row 700", "-5.5 rad/s", "5 rad/s")),
+    "no number": (301, 2, math.nan, ("joint3", "row 301", "no number")),
+    "jump": (500, 2, 0.9, ("joint3", "row 500", "jumps")),
+}
+
+
+@pytest.mark.parametrize(("row", "column", "value", "texts"), BEYOND.values(), ids=BEYOND)
+def test_beyond_any_limit_is_refused_at_upload(
+    row: int, column: int, value: float, texts: tuple[str, ...]
+) -> None:
+    rig = homed_arm()
+    rows = swing()
+    rows[row, column] = value
+    rig.send(m.PlayBegin(rows=len(rows)))
+    with pytest.raises(RefusedError) as refusal:
+        for first in range(0, len(rows), 300):
+            rig.send(m.PlayRows(first=first), rows[first : first + 300].tobytes())
+    assert refusal.value.code == "out-of-limit"
+    for text in texts:
+        assert text in refusal.value.message
+    with pytest.raises(RefusedError, match="rows of the trajectory are missing"):
+        rig.send(m.PlayStart())
+    # What was refused may be sent again, better.
+    right = swing()
+    for first in range(row // 300 * 300, len(right), 300):
+        rig.send(m.PlayRows(first=first), right[first : first + 300].tobytes())
+    rig.send(m.PlayStart())
+
+
+def test_torque_beyond_the_motors_current_is_refused() -> None:
+    rig = homed_arm()
+    rows = np.hstack([swing(), np.zeros((2001, 4))])
+    rows[10, 10] = 30.0  # joint 3 makes 0.0276 N·m/A · 31 · 9 A = 7.7 N·m
+    with pytest.raises(RefusedError, match=r"joint3.*row 10.*limit 9 A"):
+        upload(rig, rows, has_torque=True)
+
+
+ROW = swing()[:1].tobytes()
+UPLOADS = {
+    "too early": (m.PlayRows(first=2), ROW, "row 2 came, expected row 0"),
+    "half a row": (m.PlayRows(first=0), ROW[:-8], "56 bytes of rows, expected a multiple of 64"),
+    "nothing": (m.PlayRows(first=0), b"", "0 bytes of rows"),
+    "too many": (m.PlayRows(first=0), ROW * 4, "4 rows came, 3 of 3 are still expected"),
+}
+
+
+@pytest.mark.parametrize(("command", "payload", "text"), UPLOADS.values(), ids=UPLOADS)
+def test_rows_that_do_not_belong(command: m.PlayRows, payload: bytes, text: str) -> None:
+    rig = homed_arm()
+    rig.send(m.PlayBegin(rows=3))
+    with pytest.raises(RefusedError, match=text) as refusal:
+        rig.send(command, payload)
+    assert refusal.value.code == "malformed"
+    rig.send(m.PlayRows(first=0), ROW)
+    with pytest.raises(RefusedError, match="row 0 came, expected row 1"):
+        rig.send(m.PlayRows(first=0), ROW)
+    with pytest.raises(RefusedError, match="2 rows of the trajectory are missing"):
+        rig.send(m.PlayStart())
+
+
+def test_a_new_announcement_replaces_the_old_one() -> None:
+    rig = homed_arm()
+    rig.send(m.PlayBegin(rows=3))
+    rig.send(m.PlayRows(first=0), ROW)
+    upload(rig, swing())
+    rig.send(m.PlayStart())
+    with pytest.raises(RefusedError, match="is being played"):
+        rig.send(m.PlayBegin(rows=3))
+    rig.send(m.PlayStop())
+    with pytest.raises(RefusedError, match="send play-begin first"):
+        rig.send(m.PlayStart())
+
+
+def test_a_start_outside_reach_is_refused_and_can_be_repeated() -> None:
+    """Too fast for where the joint is: nothing changes, and the upload is kept."""
+    rig = Rig("bench1").enable()
+    upload(rig, swing(centre=np.array([0.5])))
+    rig.mode("current", 0.45)
+    rig.until(lambda: abs(rig.axes[0].velocity_rad_s) > 3.0)
+    rig.axes[0].velocity_rad_s = 7.0
+    with pytest.raises(RefusedError, match="joint1") as refusal:
+        rig.send(m.PlayStart())
+    assert refusal.value.code == "out-of-limit"
+    assert rig.tracks[0].mode is Mode.CURRENT
+    rig.step()
+    rig.mode("hold")
+    rig.step(800)
+    rig.send(m.PlayStart())
+    assert rig.tracks[0].mode is Mode.PLAY
+
+
+@pytest.mark.parametrize(("amplitude_rad", "said"), [(0.65, 0), (0.75, 4)])
+def test_a_trajectory_near_the_speed_limit_is_remarked_upon(
+    amplitude_rad: float, said: int
+) -> None:
+    """4.1 and 4.7 rad/s, the limit is 5."""
+    rig = homed_arm()
+    upload(rig, swing(1.0, amplitude_rad))
+    rig.send(m.PlayStart())
+    warnings = [e.text for e in rig.cycle.events.latest if "the trajectory reaches" in e.text]
+    assert len(warnings) == said
+    assert all("4.712 rad/s, limit 5 rad/s" in text for text in warnings)

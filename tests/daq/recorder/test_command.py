@@ -1,0 +1,229 @@
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from daq.recorder.contents import read_contents
+from daq.recorder.conversion import convert_journal
+from daq.recorder.daemon import only_recorder
+from daq.recorder.journal import Journal
+from daq.recorder.recovery import recover
+from daq.recorder.spools import Spools
+from daq.recording import open_recording
+from daq.samples.batches import KIND_SESSION, decode_session, encode_session, frame_record
+from tools.main import main
+
+MakeRig = Callable[..., Any]
+
+
+class Keep:
+    """Leaves journals as they are."""
+
+    pending = 0
+
+    def __init__(self) -> None:
+        self.results: list[Any] = []
+
+    def start(self, journal: Path) -> None:
+        pass
+
+    def poll(self) -> None:
+        pass
+
+
+@pytest.fixture
+def journal(place: Any, make_rig: MakeRig) -> Path:
+    """A finished journal of 2000 samples."""
+    rig = make_rig(robot="laas4")
+    recorder = rig.make_recorder(converter=Keep())
+    recorder.handle_session(rig.session_data)
+    rig.feed(recorder, 0, 100)
+    recorder.finish()
+    (path,) = place.journals
+    return Path(path)
+
+
+@pytest.fixture
+def armature(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    def run(*words: str | Path) -> tuple[int, str, str]:
+        exit_code = main([str(word) for word in words])
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return exit_code, captured.out, captured.err
+
+    return run
+
+
+def here(place: Any) -> tuple[str | Path, ...]:
+    return "--runtime", place.runtime.path
+
+
+def test_recover_makes_recordings_and_says_so(place: Any, journal: Path, armature: Any) -> None:
+    exit_code, out, err = armature("recover", place.out, *here(place))
+    assert (exit_code, err) == (0, "")
+    assert "2000" in out
+    assert place.samples().tolist() == list(range(2000))
+    assert armature("recover", place.out, "--json", *here(place))[:2] == (0, '{"journals":[]}\n')
+    assert "nothing to recover" in armature("recover", place.out, *here(place))[1]
+
+
+def test_recover_records_what_no_recorder_has_heard_of(
+    place: Any, make_rig: MakeRig, armature: Any
+) -> None:
+    rig = make_rig(session="s1", name="unheard")
+    rig.make_spool()
+    rig.feed(rig.make_recorder(), 0, 10, is_heard=False)
+
+    assert armature("recover", place.out, *here(place))[1] == "nothing to recover\n", "it lives"
+    rig.spool.close(unlink=False)
+    with only_recorder(place.runtime):
+        assert "nothing to recover" in armature("recover", place.out, *here(place))[1]
+    (result,) = json.loads(armature("recover", place.out, "--json", *here(place))[1])["journals"]
+
+    assert (Path(result["file"]).name, result["samples"], result["missing"]) == (
+        "unheard.h5",
+        200,
+        0,
+    )
+    assert not list(place.runtime.path.glob("spool-*"))
+
+
+def test_recover_on_garbage_keeps_it_and_says_why(place: Any, armature: Any, journal: Path) -> None:
+    whole = journal.read_bytes()
+    (place.out / "text.h5.journal").write_text("no journal\n" * 1000)
+    (place.out / "zeros.h5.journal").write_bytes(bytes(100_000))
+    (place.out / "empty.h5.journal").touch()
+    (place.out / "headless.h5.journal").write_bytes(
+        whole[whole.rindex(b"ARMJ", 0, len(whole) // 2) :]
+    )
+    exit_code, out, err = armature("recover", place.out, "--json", *here(place))
+    assert exit_code == 1
+    results = {Path(r["journal"]).name.split(".")[0]: r for r in json.loads(out)["journals"]}
+    assert "is no journal of ours" in results["text"]["problem"]
+    assert "is no journal of ours" in results["zeros"]["problem"]
+    assert "its session is damaged" in results["headless"]["problem"]
+    assert results["empty"]["note"] == "held no samples" and not results["empty"]["problem"]
+    assert results["run"]["samples"] == 2000
+    assert len(err.splitlines()) == 3
+    left = sorted(path.name for path in place.journals)
+    assert left == ["headless.h5.journal", "text.h5.journal", "zeros.h5.journal"]
+
+
+def test_recover_of_a_missing_path_is_a_usage_error(place: Any, armature: Any) -> None:
+    exit_code, out, err = armature("recover", place.out / "none", "--json", *here(place))
+    assert (exit_code, out) == (2, "")
+    assert "none: no such file or directory" in err
+
+
+def test_damage_in_the_middle_is_an_exact_gap(place: Any, journal: Path) -> None:
+    data = bytearray(journal.read_bytes())
+    data[len(data) // 2] ^= 1
+    journal.write_bytes(data)
+    result = recover(journal, Spools(None))
+    assert result.samples == 1980 and result.missing == 20 and result.damaged_bytes > 4000
+    with open_recording(result.file) as recording:
+        (gap,) = recording.gaps
+        assert gap.count == 20
+
+
+def test_a_conversion_that_was_interrupted_at_its_very_end_is_not_done_twice(
+    place: Any, journal: Path
+) -> None:
+    copy = journal.with_suffix(".copy")
+    shutil.copy(journal, copy)
+    first = convert_journal(journal)
+    copy.rename(journal)
+    (place.out / "other.h5.part").write_text("left over")
+    assert convert_journal(journal) == first
+    assert [path.name for path in place.recordings] == ["run.h5"]
+    assert not journal.exists()
+
+
+def test_a_recording_that_is_no_longer_the_same_is_not_touched(place: Any, journal: Path) -> None:
+    (place.out / "run.h5").write_text("something else")
+    result = convert_journal(journal)
+    assert Path(result.file).name == "run_2.h5" and result.samples == 2000
+    assert (place.out / "run.h5").read_text() == "something else"
+
+
+def test_a_held_journal_is_left_alone(place: Any, journal: Path) -> None:
+    held = Journal.open(journal)
+    result = recover(journal, Spools(None))
+    assert "in use" in result.note and not result.problem
+    held.close()
+    assert recover(journal, Spools(None)).samples == 2000
+
+
+def test_info_shows_what_is_in_a_recording(place: Any, journal: Path, armature: Any) -> None:
+    file = convert_journal(journal).file
+    exit_code, out, _ = armature("record", "info", file)
+    assert exit_code == 0
+    for text in ("2.000 s, 2000 samples", "joint4", "shoulder", "2000 ok", "wake", "at 1000"):
+        assert text in out
+    exit_code, out, _ = armature("record", "info", file, "--json")
+    facts = json.loads(out)
+    assert (facts["samples"], facts["gaps"], facts["robot"]) == (2000, [], "laas4")
+
+
+@pytest.mark.parametrize("content", [b"", b"text", b"\x89HDF\r\n\x1a\n" + bytes(100)])
+def test_info_on_garbage_is_a_sentence(tmp_path: Path, armature: Any, content: bytes) -> None:
+    file = tmp_path / "x.h5"
+    file.write_bytes(content)
+    exit_code, out, err = armature("record", "info", file)
+    assert (exit_code, out) == (1, "")
+    assert "x.h5" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (("--out", "OUT/not/there"), "is not there: is its disk mounted?"),
+        (("--out", "OUT", "--file", "/elsewhere/f.h5"), "must lie in --out"),
+        (("--out", "OUT", "--rotate-s", "0"), "must lie between"),
+        (("--out", "OUT", "--reserve-mb", "-1"), "must not be negative"),
+    ],
+)
+def test_wrong_options_are_usage_errors(
+    place: Any, armature: Any, options: tuple[str, ...], text: str
+) -> None:
+    words = [word.replace("OUT", str(place.out)) for word in options]
+    exit_code, _, err = armature("record", *words, "--runtime", place.runtime.path)
+    assert exit_code == 2
+    assert text in err
+
+
+@pytest.mark.parametrize("place_of_damage", [25, 1000, "part"])
+@pytest.mark.parametrize("has_spool", [False, True])
+def test_a_damaged_head_costs_no_sample(
+    place: Any, make_rig: MakeRig, journal: Path, place_of_damage: int | str, has_spool: bool
+) -> None:
+    if has_spool:
+        rig = make_rig(robot="laas4")
+        rig.make_spool().close(unlink=False)
+    data = bytearray(journal.read_bytes())
+    at = data.index(b"ARMJ", 4) + 30 if place_of_damage == "part" else int(place_of_damage)
+    data[at] ^= 1
+    journal.write_bytes(data)
+    result = recover(journal, Spools(place.runtime))
+    assert (result.problem, result.samples, result.missing) == ("", 2000, 0)
+    assert result.damaged_bytes > 0
+
+
+@pytest.mark.parametrize("change", ["framing", "profile", "name"])
+def test_a_session_that_is_not_understood_is_a_sentence(journal: Path, change: str) -> None:
+    file = os.open(journal, os.O_RDONLY)
+    session = decode_session(read_contents(file, journal).session_data)
+    os.close(file)
+    boards = tuple(replace(board, **{change: "nope"}) for board in session.boards)
+    old = frame_record(KIND_SESSION, encode_session(session))
+    new = frame_record(KIND_SESSION, encode_session(replace(session, boards=boards)))
+    journal.write_bytes(journal.read_bytes().replace(old, new))
+    assert "its session is not understood" in recover(journal, Spools(None)).problem
+    assert journal.exists()

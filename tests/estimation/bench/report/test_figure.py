@@ -1,0 +1,365 @@
+"""The figure of the bench: every run can be drawn, nothing overlaps, and bytes repeat."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib.image
+import msgspec
+import numpy as np
+import pytest
+from bench_examples import (
+    F_NM,
+    GEAR,
+    make_bare_result,
+    make_load_picture,
+    make_load_result,
+    make_picture,
+    make_result,
+)
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.legend import Legend
+from matplotlib.text import Text
+
+from estimation.bench.report.figure import draw_bench, save_figure
+from estimation.bench.report.picture import BenchPicture
+from estimation.bench.result import BenchResult, Quantity
+from estimation.reporting.palette import PALETTE
+from estimation.reporting.sheet import make_svg
+
+A4_IN = (8.27, 11.69)
+Case = Callable[[], tuple[BenchResult, BenchPicture]]
+
+
+def _all_rejected() -> tuple[BenchResult, BenchPicture]:
+    plateaus = tuple(
+        msgspec.structs.replace(plateau, is_used=False, reason="of no use")
+        for plateau in make_result().plateaus
+    )
+    return make_bare_result(plateaus=plateaus), BenchPicture()
+
+
+def _one_plateau() -> tuple[BenchResult, BenchPicture]:
+    whole = make_result()
+    return make_result(plateaus=whole.plateaus[:1], drift_percent=float("nan")), make_picture()
+
+
+def _scaled(factor: float) -> tuple[BenchResult, BenchPicture]:
+    """All torques, currents and speeds times a factor."""
+    result, picture = make_result(), make_picture()
+
+    def times(value: Any) -> Any:
+        if isinstance(value, Quantity):
+            return msgspec.structs.replace(value, value=value.value * factor, low=None, high=None)
+        return None if value is None else value * factor
+
+    fields = ("joint_velocity_rad_s", "motor_velocity_rad_s", "iq_a", "iq_sigma_a")
+    plateaus = tuple(
+        msgspec.structs.replace(
+            plateau,
+            **{name: times(getattr(plateau, name)) for name in (*fields, "motor_torque_nm")},
+        )
+        for plateau in result.plateaus
+    )
+    arrays = {
+        name: getattr(picture, name) * factor
+        for name in picture.__dataclass_fields__
+        if isinstance(getattr(picture, name), np.ndarray) and name not in {"t_s", "angle_rad"}
+    }
+    curves = {name: curve * factor for name, curve in picture.model_curves.items()}
+    scaled = BenchPicture(
+        t_s=picture.t_s, angle_rad=picture.angle_rad, model_curves=curves, **arrays
+    )
+    values = {name: times(getattr(result, name)) for name in ("b_eq_nms", "f_nm", "f_motor_nm")}
+    return msgspec.structs.replace(result, plateaus=plateaus, **values), scaled
+
+
+def _long_names() -> tuple[BenchResult, BenchPicture]:
+    return make_result(
+        joint="$\\frac{joint" * 20,
+        robot="a robot with quite a name " * 9,
+        motor="motor\n$_{",
+        recording="/data/" + "très_long_µ_" * 40 + "\udcff.h5",
+        made_by="0.1.0+g0123456789ab.dirty",
+        model="some_model_of_tomorrow",
+    ), make_picture()
+
+
+def _driven_backwards() -> tuple[BenchResult, BenchPicture]:
+    """A motor whose current counts the other way round: the curve lies in the other quadrants."""
+    result, picture = _scaled(1.0)
+    plateaus = tuple(
+        msgspec.structs.replace(plateau, motor_torque_nm=-(plateau.motor_torque_nm or 0.0))
+        for plateau in result.plateaus
+    )
+    names = ("fit_nm", "band_low_nm", "band_high_nm")
+    turned = {name: -getattr(picture, name) for name in names}
+    grid = picture.band_motor_velocity_rad_s
+    return (
+        msgspec.structs.replace(result, plateaus=plateaus),
+        BenchPicture(band_motor_velocity_rad_s=grid, **turned),
+    )
+
+
+CASES: dict[str, Case] = {
+    "whole run": lambda: (make_result(), make_picture()),
+    "load arm": lambda: (make_load_result(), make_load_picture()),
+    "load arm without anything": lambda: (
+        make_bare_result(),
+        BenchPicture(load_current_a=np.empty(0)),
+    ),
+    "load arm with points alone": lambda: (
+        make_load_result(),
+        BenchPicture(load_current_a=np.ones(1), load_torque_motor_nm=np.ones(1)),
+    ),
+    "nothing known": lambda: (make_bare_result(), BenchPicture()),
+    "no plateau": lambda: (make_bare_result(plateaus=()), BenchPicture()),
+    "all rejected": _all_rejected,
+    "one plateau": _one_plateau,
+    "huge": lambda: _scaled(1e9),
+    "beyond all prefixes": lambda: _scaled(1e17),
+    "tiny": lambda: _scaled(1e-9),
+    "long names": _long_names,
+    "driven backwards": _driven_backwards,
+}
+
+
+@pytest.fixture(scope="module", params=CASES.values(), ids=CASES.keys())
+def figure(request: pytest.FixtureRequest) -> Figure:
+    drawn = draw_bench(*request.param())
+    FigureCanvasAgg(drawn).draw()
+    return drawn
+
+
+def _visible_texts(figure: Figure) -> list[Text]:
+    return [
+        text
+        for text in figure.findobj(Text)
+        if text.get_visible() and text.get_text().strip() and not _is_hidden_tick(figure, text)
+    ]
+
+
+def _is_hidden_tick(figure: Figure, text: Text) -> bool:
+    """Whether it is the label of a tick that is not drawn: outside the limits, or switched off."""
+    for axes in _all_axes(figure):
+        for axis in (axes.xaxis, axes.yaxis):
+            for tick in (*axis.majorTicks, *axis.minorTicks):
+                if text in {tick.label1, tick.label2}:
+                    return text not in axis.get_ticklabels(which="both") or not _in_view(axis, tick)
+    return False
+
+
+def _all_axes(figure: Figure) -> list[Any]:
+    return [each for axes in figure.axes for each in (axes, *axes.child_axes)]
+
+
+def _in_view(axis: Any, tick: Any) -> bool:
+    low, high = sorted(axis.get_view_interval())
+    slack = 1e-9 * (high - low)
+    return bool(low - slack <= tick.get_loc() <= high + slack)
+
+
+def test_no_text_lies_on_another_or_outside_the_sheet(figure: Figure) -> None:
+    legends = figure.findobj(Legend)
+    inside = {text for legend in legends for text in legend.get_texts()}
+    texts = [*(text for text in _visible_texts(figure) if text not in inside), *legends]
+    boxes = [text.get_window_extent() for text in texts]
+    for text, box in zip(texts, boxes, strict=True):
+        assert box.x0 >= 0 and box.y0 >= 0, text
+        assert box.x1 <= figure.bbox.width and box.y1 <= figure.bbox.height, text
+    for (one, first), (two, second) in itertools.combinations(zip(texts, boxes, strict=True), 2):
+        assert not first.padded(-0.5).overlaps(second.padded(-0.5)), (one, two)
+
+
+def test_words_in_panel_a_keep_clear_of_the_plateaus(figure: Figure) -> None:
+    axes = figure.axes[0]
+    frames = [text.get_bbox_patch() for text in axes.texts if text.get_bbox_patch()]
+    legends = [child for child in axes.get_children() if isinstance(child, Legend)]
+    areas = [each.get_window_extent() for each in (*frames, *legends) if each]
+    assert not any(first.overlaps(second) for first, second in itertools.combinations(areas, 2))
+    marks = [line for line in axes.lines if str(line.get_gid()).startswith("plateau")]
+    for line in marks:
+        x, y = axes.transData.transform((line.get_xdata()[0], line.get_ydata()[0]))
+        hollow = line.get_marker() in {"X", "^", "v"}
+        assert hollow or not any(area.contains(x, y) for area in areas), line.get_gid()
+
+
+def test_every_axis_says_what_it_shows_in_which_unit(figure: Figure) -> None:
+    for axes in _all_axes(figure):
+        for axis in (axes.xaxis, axes.yaxis):
+            ticks = [text for text in axis.get_ticklabels() if text.get_visible()]
+            if axis.get_visible() and any(text.get_text() for text in ticks):
+                assert re.search(r"\S \(.+\)$", axis.get_label_text()), axes
+
+
+def test_texts_can_be_read_and_the_sheet_fits_on_a4(figure: Figure) -> None:
+    assert min(text.get_fontsize() for text in _visible_texts(figure)) >= 7.0
+    width, height = figure.get_size_inches()
+    assert width <= A4_IN[0] - 0.8 and height <= A4_IN[1] - 0.8
+
+
+def _gids(figure: Figure, panel: str) -> dict[int, Any]:
+    lines = {str(line.get_gid()): line for axes in figure.axes for line in axes.lines}
+    start = f"plateau-{panel}-"
+    return {int(gid.removeprefix(start)): x for gid, x in lines.items() if gid.startswith(start)}
+
+
+def test_plateaus_stand_where_they_were_measured() -> None:
+    result = make_result()
+    marks = _gids(draw_bench(result, make_picture()), "a")
+    measured = [plateau for plateau in result.plateaus if plateau.motor_torque_nm is not None]
+    assert set(marks) == {plateau.number for plateau in measured}
+    for plateau in measured:
+        line = marks[plateau.number]
+        assert line.get_xdata()[0] == plateau.motor_velocity_rad_s
+        if not plateau.is_used:
+            assert line.get_markerfacecolor() == PALETTE["paper"]
+            continue
+        assert line.get_ydata()[0] == plateau.motor_torque_nm
+        is_forward = plateau.joint_velocity_rad_s > 0.0
+        assert line.get_color() == PALETTE["forward" if is_forward else "backward"]
+        assert line.get_marker() == ("o" if is_forward else "s")
+
+
+def test_what_is_off_scale_is_an_arrow_at_the_edge() -> None:
+    figure = draw_bench(make_result(), make_picture())
+    arrow = _gids(figure, "a")[41]
+    high = figure.axes[0].get_ylim()[1]
+    assert arrow.get_marker() == "^"
+    assert 0.9 * high < arrow.get_ydata()[0] < high
+    assert high < 1.4 * F_NM / GEAR
+
+
+def test_residuals_and_drift_are_relative_to_the_fit_of_their_direction() -> None:
+    picture = make_picture()
+    grid = picture.band_motor_velocity_rad_s
+    flat = np.where(grid > 0.0, 4e-3, -4e-3)
+    fit_up = BenchPicture(
+        band_motor_velocity_rad_s=grid, fit_nm=flat, band_low_nm=flat, band_high_nm=flat
+    )
+    result = make_result()
+    figure = draw_bench(result, fit_up)
+    plateau = result.plateaus[3]
+    assert plateau.motor_torque_nm and result.f_motor_nm
+    residual = plateau.motor_torque_nm + 4e-3
+    assert _gids(figure, "b")[4].get_ydata()[0] == pytest.approx(residual)
+    percent = -100.0 * residual / result.f_motor_nm.value
+    assert _gids(figure, "e")[4].get_ydata()[0] == pytest.approx(percent)
+
+
+def test_the_truth_is_drawn_where_it_is_known() -> None:
+    def labels(result: BenchResult) -> list[str]:
+        return draw_bench(result, make_picture()).axes[0].get_legend_handles_labels()[1]
+
+    assert "truth" in labels(make_result())
+    assert "truth" not in labels(make_result(f_nm=Quantity(value=F_NM)))
+
+
+def test_second_axes_show_the_load_side() -> None:
+    axes = draw_bench(make_result(), make_picture()).axes[0]
+    FigureCanvasAgg(axes.figure).draw()
+    top, right = axes.child_axes
+    assert np.array(top.get_xlim()) * GEAR == pytest.approx(axes.get_xlim())
+    assert np.array(right.get_ylim()) / GEAR == pytest.approx(axes.get_ylim())
+
+
+def _luminance(color: str) -> float:
+    channels = np.array([int(color[start : start + 2], 16) / 255.0 for start in (1, 3, 5)])
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    return float(linear @ (0.2126, 0.7152, 0.0722))
+
+
+def test_directions_differ_on_grey_paper() -> None:
+    dark, light = sorted(_luminance(PALETTE[name]) for name in ("forward", "backward"))
+    assert (light + 0.05) / (dark + 0.05) > 3.0
+
+
+def test_png_has_200_dpi_and_says_what_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "figure.png"
+    figure = draw_bench(make_result(), make_picture())
+    save_figure(figure, path)
+    height, width, _ = matplotlib.image.imread(path).shape
+    assert (width, height) == tuple((figure.get_size_inches() * 200).astype(int))
+    for needle in (b"Friction of joint3", b"20250612T091502-joint3.h5", b"armature 0.1.0"):
+        assert needle in path.read_bytes()
+
+
+def test_pdf_is_vectors_with_letters_and_says_what_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "figure.pdf"
+    save_figure(draw_bench(make_result(), make_picture()), path)
+    data = path.read_bytes()
+    assert data.startswith(b"%PDF-1.") and data.rstrip().endswith(b"%%EOF")
+    for needle in (b"Friction of joint3", b"20250612T091502-joint3.h5", b"armature 0.1.0"):
+        assert needle in data
+    assert b"/FontFile2" in data and b"/Type3" not in data
+    assert b"/Subtype /Image" not in data
+    assert b"CreationDate" not in data
+    sizes = re.search(rb"/MediaBox \[ 0 0 ([\d.]+) ([\d.]+) \]", data)
+    assert sizes and float(sizes[1]) < 595 and float(sizes[2]) < 842
+
+
+def test_other_endings_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"figure\.jpg: a figure's name ends in \.png or \.pdf"):
+        save_figure(draw_bench(make_load_result(), make_load_picture()), tmp_path / "figure.jpg")
+
+
+MAKE = """
+import sys
+from pathlib import Path
+from bench_examples import make_picture, make_result
+from estimation.bench.report.figure import draw_bench, save_figure
+from estimation.reporting.sheet import make_svg
+
+figure = draw_bench(make_result(), make_picture())
+save_figure(figure, Path(sys.argv[1]) / "figure.png")
+save_figure(figure, Path(sys.argv[1]) / "figure.pdf")
+(Path(sys.argv[1]) / "figure.svg").write_text(make_svg(figure))
+assert "matplotlib.pyplot" not in sys.modules
+"""
+
+
+def test_two_processes_write_the_same_bytes(tmp_path: Path) -> None:
+    for seed in ("1", "2"):
+        (tmp_path / seed).mkdir()
+        # Settings of whoever runs it must not show.
+        (tmp_path / seed / "matplotlibrc").write_text(f"axes.labelsize: {10 * int(seed)}\n")
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "MATPLOTLIBRC": str(tmp_path / seed)}
+        environment["PYTHONPATH"] = str(Path(__file__).parents[3] / "support")
+        command = [sys.executable, "-W", "error", "-c", MAKE, str(tmp_path / seed)]
+        subprocess.run(command, check=True, env=environment)
+    for name in ("figure.png", "figure.pdf", "figure.svg"):
+        one, two = ((tmp_path / seed / name).read_bytes() for seed in ("1", "2"))
+        assert zlib.crc32(one) == zlib.crc32(two), name
+
+
+def test_drawing_leaves_global_settings_alone() -> None:
+    before = dict(matplotlib.rcParams)
+    make_svg(draw_bench(make_load_result(), make_load_picture()))
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_results_are_read_without_matplotlib() -> None:
+    code = "import sys, estimation.bench.result, estimation.bench.report.picture; "
+    code += "assert 'matplotlib' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_arrays_that_belong_together_have_one_length() -> None:
+    with pytest.raises(ValueError, match=r"iq_a has shape \(3,\), but t_s \(2,\)"):
+        BenchPicture(
+            t_s=np.zeros(2),
+            joint_velocity_rad_s=np.zeros(2),
+            reference_velocity_rad_s=np.zeros(2),
+            iq_a=np.zeros(3),
+        )
+    with pytest.raises(ValueError, match="model_curves"):
+        BenchPicture(model_curves={"stribeck": np.zeros(3)})

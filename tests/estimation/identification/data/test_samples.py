@@ -1,0 +1,194 @@
+"""Which rows of recordings are identified from, and how they are prepared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from identification_examples import model_of
+from identify_recordings import ARM_TEXT, made_recording, two_joints_text
+
+import estimation.identification.data.samples as samples_module
+import estimation.identification.data.segments as stretches_module
+from daq.recording.errors import RecordingError
+from daq.robot import parse_robot
+from estimation.errors import DatasetError
+from estimation.identification.data.gathering import (
+    check_joints,
+    common_text,
+    reduce_samples,
+    summary_of,
+)
+from estimation.identification.data.samples import Samples, Wishes, choose_preparation
+from estimation.signals.preparation import PreparationSettings
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("recordings")
+
+
+@pytest.fixture(scope="module")
+def recordings(directory: Path) -> tuple[Path, Path]:
+    """Two recordings of one arm; the second has a hole, so that it is of two stretches."""
+    whole = made_recording(directory / "whole.h5", seed=0)
+    holey = made_recording(directory / "holey.h5", seed=1, dropped=range(3000, 3600))
+    return whole, holey
+
+
+def samples_of(paths: tuple[Path, ...], wishes: Wishes | None = None) -> Samples:
+    wishes = Wishes() if wishes is None else wishes
+    settings_, _ = choose_preparation(paths, wishes)
+    return Samples(paths, settings_, model_of()[0].switching, wishes)
+
+
+def times(samples: Samples) -> list[tuple[int, float]]:
+    return [(number, t) for number, part in samples for t in part.t_s.tolist()]
+
+
+def test_samples_come_again_and_again_in_order(recordings: tuple[Path, Path]) -> None:
+    samples = samples_of(recordings)
+    first = list(samples)
+    assert [number for number, _ in first] == [0, 1, 1]
+    assert [part.source for _, part in first] == [recordings[0], *(recordings[1],) * 2]
+    assert all(one is other for (_, one), (_, other) in zip(first, samples, strict=True))
+    assert [len(part) for part in samples.prepared()] == [len(part) for _, part in first]
+    assert times(samples) == sorted(times(samples))
+
+
+def test_leaving_early_loses_nothing(recordings: tuple[Path, Path]) -> None:
+    samples = samples_of(recordings)
+    next(iter(samples))
+    assert len(list(samples)) == len(list(samples)) == 3
+
+
+def test_what_is_too_much_for_memory_is_read_again(
+    recordings: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = times(samples_of(recordings))
+    monkeypatch.setattr(samples_module, "KEPT_ROWS_MAX", 100)
+    monkeypatch.setattr(stretches_module, "KEPT_ROWS_MAX", 1000)
+    samples = samples_of(recordings)
+    assert times(samples) == times(samples) == kept
+    one, other = (next(iter(samples))[1] for _ in range(2))
+    assert one is not other
+    np.testing.assert_array_equal(one.tau_nm, other.tau_nm)
+
+
+@settings(max_examples=5)
+@given(cut=st.tuples(st.floats(0.0, 1.0), st.floats(0.0, 1.0)).filter(lambda c: c[0] < c[1]))
+def test_a_part_and_the_rest_are_everything(
+    recordings: tuple[Path, Path], cut: tuple[float, float]
+) -> None:
+    chosen = PreparationSettings(cutoff_hz=15.0, decimation=16, trim_s=0.5, velocity="measured")
+    whole, inside, outside = (
+        times(Samples(recordings, chosen, model_of()[0].switching, wishes))
+        for wishes in (Wishes(), Wishes(rows=cut), Wishes(rows=cut, is_outside=True))
+    )
+    assert not set(inside) & set(outside)
+    assert sorted([*inside, *outside]) == whole
+    total_s = 8.0
+    for number, t_s in inside:
+        if number == 0:
+            assert cut[0] * total_s - 0.01 <= t_s <= cut[1] * total_s + 0.01
+
+
+def test_a_part_has_the_columns_of_the_whole(recordings: tuple[Path, Path]) -> None:
+    (_, whole), *_ = samples_of(recordings)
+    (_, part), *_ = samples_of(recordings, Wishes(rows=(0.25, 0.5)))
+    chosen = np.isin(whole.t_s, part.t_s)
+    assert 0.2 * len(whole) < len(part) < 0.35 * len(whole)
+    for name in ("q_rad", "dq_rad_s", "ddq_rad_s2", "tau_nm", "tau_raw_nm", "use", "switching"):
+        np.testing.assert_array_equal(getattr(part, name), getattr(whole, name)[chosen])
+
+
+def test_the_period_of_each_recording_is_found(directory: Path) -> None:
+    paths = [
+        made_recording(directory / f"{seconds}.h5", duration_s=seconds) for seconds in (8.0, 21.0)
+    ]
+    assert samples_of(tuple(paths)).repeats_s() == [None, pytest.approx(10.0, abs=0.05)]
+
+
+def test_slow_joints_do_not_count(recordings: tuple[Path, Path]) -> None:
+    chosen, notes = choose_preparation(recordings, Wishes())
+    assert isinstance(chosen.exclude_slow_rad_s, tuple)
+    assert all(0.01 < limit < 0.1 for limit in chosen.exclude_slow_rad_s)
+    assert "does not count in the fit" in notes[-1]
+    fixed, _ = choose_preparation(recordings, Wishes(slow_rad_s=0.5, cutoff_hz=7.0))
+    assert (fixed.exclude_slow_rad_s, fixed.cutoff_hz) == (0.5, 7.0)
+    (_, part), *_ = samples_of(recordings, Wishes(slow_rad_s=0.0))
+    assert part.use.all()
+
+
+def test_wishes_are_fulfilled(recordings: tuple[Path, Path]) -> None:
+    for velocity in ("measured", "differentiated"):
+        chosen, _ = choose_preparation(recordings, Wishes(velocity=velocity, method="fft"))
+        assert (chosen.velocity, chosen.method) == (velocity, "fft")
+
+
+def test_recordings_without_anything_usable_are_named(directory: Path) -> None:
+    short = made_recording(directory / "short.h5", duration_s=0.25)
+    shorter = made_recording(directory / "shorter.h5", duration_s=0.1)
+    with pytest.raises(DatasetError, match=r"short\.h5: too short"):
+        choose_preparation([short], Wishes())
+    with pytest.raises(DatasetError, match=r"shorter\.h5: holds no samples that could be used"):
+        choose_preparation([short, shorter], Wishes())
+
+
+def test_recordings_of_different_rates_are_refused(
+    directory: Path, recordings: tuple[Path, Path]
+) -> None:
+    slow = made_recording(directory / "slow.h5", rate_hz=500.0)
+    with pytest.raises(DatasetError, match=r"different rates .*500.* Hz"):
+        choose_preparation([recordings[0], slow], Wishes())
+
+
+def test_factors_of_rows_that_count_and_of_all(recordings: tuple[Path, Path]) -> None:
+    samples = samples_of(recordings)
+    regressor, base = model_of()
+    data = reduce_samples(regressor, base, samples, block_s=0.5)
+    used = sum(int(part.use.sum()) for part in samples.prepared())
+    everything = sum(part.use.size for part in samples.prepared())
+    assert data.moving.sample_count == used < everything
+    assert data.everything.sample_count == everything
+
+
+def test_joints_that_are_all_slow_leave_no_rows(recordings: tuple[Path, Path]) -> None:
+    regressor, base = model_of()
+    samples = samples_of(recordings, Wishes(slow_rad_s=100.0))
+    with pytest.raises(DatasetError, match="no rows are left"):
+        reduce_samples(regressor, base, samples, block_s=0.5)
+
+
+def test_how_much_is_used_is_said(recordings: tuple[Path, Path]) -> None:
+    whole = summary_of(recordings[1], Wishes())
+    assert (whole.file, whole.rows) == ("holey.h5", 7400)
+    assert whole.rows_used + sum(whole.left_out.values()) == whole.rows
+    for is_outside, share in ((False, 0.25), (True, 0.75)):
+        part = summary_of(recordings[1], Wishes(rows=(0.25, 0.5), is_outside=is_outside))
+        assert part.rows_used == pytest.approx(share * whole.rows_used, abs=1)
+        assert part.rows_used + sum(part.left_out.values()) == part.rows
+        assert part.seconds == pytest.approx(1e-3 * part.rows_used)
+
+
+def test_recordings_must_be_of_one_arm(directory: Path, recordings: tuple[Path, Path]) -> None:
+    assert common_text(recordings) == ARM_TEXT
+    other = made_recording(directory / "two.h5", text=two_joints_text())
+    with pytest.raises(DatasetError, match=r"two\.h5: was recorded with robot two, .* laas4"):
+        common_text([*recordings, other])
+    with pytest.raises(DatasetError, match="no recording"):
+        common_text([])
+    with pytest.raises(DatasetError, match=r"two\.h5: has the joints joint1, joint2, robot laas4"):
+        check_joints(parse_robot(ARM_TEXT, "arm"), [recordings[0], other])
+    with pytest.raises(RecordingError):
+        common_text([directory / "none.h5"])
+
+
+def test_another_mass_is_no_other_arm(directory: Path, recordings: tuple[Path, Path]) -> None:
+    """A payload, a changed estimate: the same joints, so that recordings go together."""
+    text = ARM_TEXT.replace("mass_kg = 1.29e-1", "mass_kg = 1.30e-1")
+    assert text != ARM_TEXT
+    assert common_text([recordings[0], made_recording(directory / "b.h5", text=text)]) == ARM_TEXT

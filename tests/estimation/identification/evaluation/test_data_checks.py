@@ -1,0 +1,105 @@
+"""Mistakes that people make are named, and what is right is not suspected."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from identification_examples import example, fourier_motion, make_problem, simulated, true_theta
+
+from estimation.identification.estimators.linear import estimate_uls
+from estimation.identification.estimators.problem import Problem
+from estimation.identification.evaluation.data_checks import (
+    Suspicions,
+    find_suspicions,
+    still_joints,
+    torque_delay_s,
+)
+from estimation.identification.evaluation.traces import Trace, make_trace
+from estimation.signals.preparation import Prepared
+
+NAMES = ("joint1", "joint2", "joint3", "joint4")
+
+
+def made(change: Callable[[Prepared], Prepared] = lambda part: part, *, seed: int = 1) -> Problem:
+    part = simulated(true_theta(seed), fourier_motion(seed), noise_nm=0.005, seed=seed)
+    return make_problem(change(part))
+
+
+def with_torque(change: Callable[[np.ndarray], np.ndarray]) -> Problem:
+    return made(lambda part: dataclasses.replace(part, tau_nm=change(part.tau_nm)))
+
+
+def trace_of(problem: Problem) -> Trace:
+    beta = estimate_uls(problem).beta
+    trace = make_trace("identification", problem, beta, problem.samples())
+    assert trace is not None
+    return trace
+
+
+def suspicions_of(problem: Problem) -> Suspicions:
+    return find_suspicions(problem, (trace_of(problem),))
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_nothing_is_suspected_of_what_is_right(seed: int) -> None:
+    assert suspicions_of(made(seed=seed)) == Suspicions()
+    assert find_suspicions(example(), ()) == Suspicions()
+
+
+@pytest.mark.parametrize("joints", [(0,), (1,), (2,), (3,), (0, 3), (0, 1, 2, 3)])
+def test_torques_that_are_turned_round_are_found(joints: tuple[int, ...]) -> None:
+    signs = np.ones(4)
+    signs[list(joints)] = -1.0
+    problems = suspicions_of(with_torque(lambda tau: tau * signs)).problems
+    assert problems[: len(joints)] == tuple(
+        f"the torque of {NAMES[joint]} seems to have the opposite sign" for joint in joints
+    )
+
+
+def test_columns_in_another_order_are_found() -> None:
+    problems = suspicions_of(with_torque(lambda tau: tau[:, [2, 1, 0, 3]])).problems
+    assert any(
+        "does not belong to its motion: check the order of the columns" in p for p in problems
+    )
+
+
+@pytest.mark.parametrize("factor", [0.1, 1000.0])
+def test_another_unit_is_found(factor: float) -> None:
+    (doubt,) = suspicions_of(with_torque(lambda tau: factor * tau)).doubts
+    assert doubt.startswith("torques are ")
+    assert float(doubt.split()[2]) == pytest.approx(factor, rel=0.4)
+
+
+def test_torques_that_have_nothing_to_do_with_cad_are_found() -> None:
+    problem = dataclasses.replace(example(), cad=-1.0 * true_theta())
+    doubts = find_suspicions(problem, ()).doubts
+    assert any("are nothing like what CAD expects" in doubt for doubt in doubts)
+    assert find_suspicions(dataclasses.replace(problem, cad=None), ()).doubts == ()
+
+
+@pytest.mark.parametrize("rows", [2, -2])
+def test_late_torques_are_found(rows: int) -> None:
+    problem = with_torque(lambda tau: np.roll(tau, rows, axis=0))
+    trace = trace_of(problem)
+    found_s = torque_delay_s(trace)
+    assert found_s is not None
+    # Friction and inertia take a part of it.
+    assert 0.05 < found_s / (rows * trace.period_s) <= 1.0
+    word = "later" if rows > 0 else "earlier"
+    assert any(f"ms {word} than positions" in doubt for doubt in suspicions_of(problem).doubts)
+
+
+def test_a_joint_that_does_not_move_is_found() -> None:
+    trace = trace_of(example())
+    speeds = trace.dq_rad_s * [1.0, 1.0, 1e-3, 1.0]
+    assert still_joints(dataclasses.replace(trace, dq_rad_s=speeds), NAMES) == ("joint3",)
+    assert still_joints(trace, NAMES) == ()
+
+
+def test_a_trace_of_nothing_tells_nothing() -> None:
+    trace = trace_of(example())
+    nothing = np.zeros_like(trace.use)
+    assert torque_delay_s(dataclasses.replace(trace, use=nothing)) is None

@@ -1,0 +1,76 @@
+"""Whatever arrives, a board never breaks, and the next valid command is obeyed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from board_rig import ES, STATUS, Rig
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import raw_frames
+
+from daq.robot import load_robot
+from firmware_protocol.codec import command_codec
+from firmware_protocol.fields import Framing
+from firmware_protocol.profile import ErrorsClear
+from firmware_protocol.profiles import PROFILES
+
+BENCH = load_robot("bench1")
+
+
+@st.composite
+def sessions(draw: Any) -> tuple[str, list[tuple[str, bytes, int]]]:
+    """A profile, and windows of it: line, bytes, steps to wait before."""
+    name = draw(st.sampled_from(list(PROFILES)))
+    profile = PROFILES[name]
+    valid = {
+        framing: raw_frames(profile.command).map(command_codec(profile, framing).encode_raw)
+        for framing in Framing
+    }
+    window = st.one_of(
+        st.tuples(st.just("spi"), st.one_of(st.binary(max_size=120), valid[Framing.SPI])),
+        st.tuples(st.just("spi"), st.tuples(valid[Framing.SPI], st.integers(0, 40)).map(_cut)),
+        st.tuples(st.just("rs485"), st.one_of(st.binary(max_size=120), valid[Framing.RS485])),
+    )
+    windows = draw(st.lists(st.tuples(window, st.integers(0, 60)), max_size=12))
+    return name, [(line, data, steps) for (line, data), steps in windows]
+
+
+def _cut(drawn: tuple[bytes, int]) -> bytes:
+    frame, length = drawn
+    return frame[:length]
+
+
+@settings(max_examples=150, deadline=None)
+@given(session=sessions())
+def test_any_sequence_of_windows_is_survived(
+    session: tuple[str, list[tuple[str, bytes, int]]],
+) -> None:
+    name, windows = session
+    rig = Rig(BENCH, name, calibration_s=0.005)
+    behaviour = rig.profile.behaviour
+    clocked = 0
+    for line, data, steps in windows:
+        rig.robot.advance_to(rig.robot.now_ns + steps * 250_000)
+        if line == "spi":
+            assert len(rig.board.transfer(data)) == len(data)
+            clocked += len(data)
+        else:
+            for reply in rig.board.receive(data):
+                assert reply[0] == 0xFF
+    if behaviour.is_misaligned_by_truncation:
+        rig.board.transfer(bytes(-clocked % rig.profile.frame_size))
+    # An idle frame, then one that enables the system: both are obeyed.
+    for mode in (0, ES, ES):
+        rig.wait(1.0)
+        rig.board.transfer(rig.frame(mode=mode))
+    rig.wait(1.0)
+    reply = rig.send(mode=ES)
+    assert reply.index in (rig.index - 1, rig.index - 2)
+    assert reply.status & STATUS["SE"]
+    if behaviour.errors_clear is ErrorsClear.SYSTEM_DISABLED_ONE_FRAME:
+        assert not reply.status & 0xF
+    rig.wait(1.0)
+    rig.board.transfer(rig.frame())
+    rig.wait(1.0)
+    assert not rig.send().status & STATUS["SE"]

@@ -1,0 +1,91 @@
+"""How faults are written, and what a mistake in one is answered with."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from hw_mocks.errors import MockConfigError
+from hw_mocks.faults.script import Fault, FaultKind, parse_fault
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("flip:rate=0.01", Fault(kind=FaultKind.FLIP, rate=0.01)),
+        ("drop:at=2.5,board=1", Fault(kind=FaultKind.DROP, at_s=2.5, board=1)),
+        ("repeat: rate = 1 , board = 0", Fault(kind=FaultKind.REPEAT, rate=1.0, board=0)),
+        ("flip:at=0,direction=reply", Fault(kind=FaultKind.FLIP, at_s=0.0, direction="reply")),
+        ("stuck-low:at=2,for=0.5", Fault(kind=FaultKind.STUCK_LOW, at_s=2.0, for_s=0.5)),
+        ("board-error:at=1,code=3", Fault(kind=FaultKind.BOARD_ERROR, at_s=1.0, code=3)),
+        ("board-error:at=1", Fault(kind=FaultKind.BOARD_ERROR, at_s=1.0, code=7)),
+        # Those that last have a duration of their own.
+        ("stuck-high:at=1", Fault(kind=FaultKind.STUCK_HIGH, at_s=1.0, for_s=0.1)),
+        ("brown-out:at=1", Fault(kind=FaultKind.BROWN_OUT, at_s=1.0, for_s=0.05)),
+        ("encoder-gap:at=1", Fault(kind=FaultKind.ENCODER_GAP, at_s=1.0, for_s=0.05)),
+        (
+            "encoder-gap:at=1,for=0.2,board=1",
+            Fault(kind=FaultKind.ENCODER_GAP, at_s=1.0, for_s=0.2, board=1),
+        ),
+        ("vanish:at=1", Fault(kind=FaultKind.VANISH, at_s=1.0, for_s=math.inf)),
+        ("unplug:at=1,", Fault(kind=FaultKind.UNPLUG, at_s=1.0, for_s=math.inf)),
+    ],
+)
+def test_what_may_be_written(text: str, expected: Fault) -> None:
+    assert parse_fault(text) == expected
+
+
+@pytest.mark.parametrize("kind", list(FaultKind))
+def test_every_kind_can_be_asked_for(kind: FaultKind) -> None:
+    assert parse_fault(f"{kind.value}:at=1").kind is kind
+
+
+@pytest.mark.parametrize(
+    ("text", "problems"),
+    [
+        ("", ["kind '' is unknown", "give either"]),
+        ("flp:rate=0.1", ["kind 'flp' is unknown; did you mean 'flip'?"]),
+        ("nonsense:at=1", ["is unknown; known: flip, drop"]),
+        ("flip", ["give either rate=PROBABILITY or at=SECONDS"]),
+        ("flip:rate=0.1,at=1", ["give either"]),
+        ("stuck-low", ["stuck-low lasts: say when it starts, stuck-low:at=SECONDS"]),
+        ("stuck-low:rate=0.1", ["rate=0.1: means nothing for stuck-low", "say when it starts"]),
+        (
+            "encoder-gap:rate=0.1",
+            ["rate=0.1: means nothing for encoder-gap", "encoder-gap lasts: say when it starts"],
+        ),
+        ("encoder-gap:at=1,code=3", ["code=3: means nothing for encoder-gap"]),
+        ("encodr-gap:at=1", ["kind 'encodr-gap' is unknown; did you mean 'encoder-gap'?"]),
+        ("flip:rate=0.1,for=3", ["for=3: means nothing for flip"]),
+        ("flip:rate=0.1,code=3", ["code=3: means nothing for flip"]),
+        ("drop:rate=0.1,direction=reply", ["direction=reply: means nothing for drop"]),
+        ("flip:rate=0.1,direction=up", ["direction=up: must be command or reply"]),
+        ("flip:rate", ["'rate' has no value: write rate=VALUE"]),
+        ("flip:rate=", ["rate=: must be a number"]),
+        ("flip:rate=often", ["rate=often: must be a number"]),
+        ("flip:rate=1.5", ["rate=1.5: must lie between 0 and 1"]),
+        ("flip:rate=nan", ["rate=nan: must lie between 0 and 1"]),
+        ("drop:at=-1", ["at=-1: must lie between 0 and 1e+06"]),
+        ("drop:at=inf", ["at=inf: must lie"]),
+        ("drop:at=1,board=0.5", ["board=0.5: must be a whole number"]),
+        ("drop:at=1,board=64", ["board=64: must lie between 0 and 63"]),
+        ("board-error:at=1,code=16", ["code=16: must lie between 1 and 15"]),
+        ("board-error:at=1,code=0", ["code=0: must lie between 1 and 15"]),
+        ("drop:at=1,at=2", ["at is given twice"]),
+        ("drop:at=1,colour=red", ["key 'colour' is unknown; known: rate, at, for, board"]),
+        # All at once.
+        (
+            "flop:colour=red,rate=2,board=x",
+            ["kind 'flop'", "key 'colour'", "rate=2: must lie", "board=x: must be a number"],
+        ),
+    ],
+)
+def test_every_mistake_is_listed(text: str, problems: list[str]) -> None:
+    with pytest.raises(MockConfigError) as caught:
+        parse_fault(text)
+    found = caught.value.problems
+    assert len(found) == len(problems)
+    for message, expected in zip(found, problems, strict=True):
+        assert expected in message
+    assert repr(text) in str(caught.value)

@@ -1,0 +1,158 @@
+"""Three ways to reach the same mock board: in process, by the real spidev, by the real pyserial."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import daq.errors
+from daq.boards.board import Board
+from daq.links.link import Link
+from daq.links.serial import SerialLink
+from daq.robot import load_robot
+from firmware_protocol.codec import reply_codec
+from firmware_protocol.fields import Framing
+from firmware_protocol.profiles import PROFILES
+from hw_mocks.clock import VirtualClock
+from hw_mocks.emulated_spi.shim import shim_environment
+from hw_mocks.faults.script import FaultScript, parse_fault
+from hw_mocks.mock_link import mock_links
+from hw_mocks.mock_robot import MockRobot
+
+PROCESS = Path(__file__).with_name("link_rig_process.py")
+# This machine is now and then away for tens of milliseconds.
+REPLY_TIMEOUT_S = 0.5
+
+
+class Rig:
+    """A board under test, and how its time passes."""
+
+    def __init__(
+        self,
+        kind: str,
+        board: Board,
+        sleep_ms: Callable[[float], None],
+        open_again: Callable[[], Link] | None,
+    ) -> None:
+        self.kind = kind
+        self.board = board
+        self.sleep_ms = sleep_ms
+        self.open_again = open_again
+
+
+@contextlib.contextmanager
+def open_rig(kind: str, profile: str = "arm", *faults: str) -> Iterator[Rig]:
+    opener = {"mock": _mock_rig, "spidev": _spidev_rig, "serial": _serial_rig}[kind]
+    with opener(profile, faults) as rig:
+        yield rig
+
+
+@contextlib.contextmanager
+def _mock_rig(profile: str, faults: tuple[str, ...]) -> Iterator[Rig]:
+    robot = MockRobot(load_robot("bench1"), profile=profile, calibration_s=0.1)
+    clock = VirtualClock()
+    script = FaultScript([parse_fault(text) for text in faults], seed=1)
+    link = mock_links(robot, clock, script)[0]
+    board = Board("bench", PROFILES[profile], link, now_ns=clock.now_ns)
+    yield Rig("mock", board, lambda ms: clock.advance_ns(round(ms * 1e6)), None)
+
+
+@contextlib.contextmanager
+def _serial_rig(profile: str, faults: tuple[str, ...]) -> Iterator[Rig]:
+    with _process("boards", "serial", profile, "-", *faults) as boards:
+        assert boards.stdout is not None
+        device = boards.stdout.readline().strip()
+
+        def open_link() -> SerialLink:
+            reply = reply_codec(PROFILES[profile], Framing.RS485)
+            return SerialLink(device, baud=1_000_000, reply=reply, reply_timeout_s=timeout_s)
+
+        # With faults, silence is part of the test and must not last; late replies are 30 ms late.
+        is_late = any(fault.startswith("delay") for fault in faults)
+        timeout_s = 0.02 if is_late else 0.1 if faults else REPLY_TIMEOUT_S
+        link = open_link()
+        with contextlib.closing(link):
+            board = Board("bench", PROFILES[profile], link)
+            yield Rig("serial", board, _sleep_ms, open_link)
+
+
+@contextlib.contextmanager
+def _spidev_rig(profile: str, faults: tuple[str, ...]) -> Iterator[Rig]:
+    directory = Path(tempfile.mkdtemp(prefix="rig"))
+    environment = shim_environment(directory, os.environ)
+    with contextlib.ExitStack() as stack:
+        stack.callback(shutil.rmtree, directory)
+        boards = stack.enter_context(_process("boards", "spi", profile, str(directory), *faults))
+        assert boards.stdout is not None
+        boards.stdout.readline()
+
+        def open_link() -> RemoteSpiLink:
+            program = stack.enter_context(_process("program", "spi", environment=environment))
+            return RemoteSpiLink(program)
+
+        link = open_link()
+        stack.callback(link.close)
+        board = Board("bench", PROFILES[profile], link)
+        yield Rig("spidev", board, _sleep_ms, open_link)
+
+
+class RemoteSpiLink:
+    """The SPI link of a process that runs under the preload library."""
+
+    framing = Framing.SPI
+    resynchronised = 0
+    name = "/dev/spidev0.0"
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        self._ask("open")
+
+    def exchange(self, frame: bytes) -> bytes:
+        return bytes.fromhex(self._ask("exchange", frame.hex()))
+
+    def realign(self, missing: int) -> None:
+        self._ask("realign", missing)
+
+    def close(self) -> None:
+        self._ask("close")
+
+    def _ask(self, request: str, argument: object = None) -> Any:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(json.dumps([request, argument]) + "\n")
+        self._process.stdin.flush()
+        answer = json.loads(self._process.stdout.readline())
+        if isinstance(answer, dict):
+            device, _, text = answer["text"].partition(": ")
+            raise getattr(daq.errors, answer["type"])(device, text)
+        return answer
+
+
+@contextlib.contextmanager
+def _process(
+    *arguments: str, environment: dict[str, str] | None = None
+) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, str(PROCESS), *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _sleep_ms(ms: float) -> None:
+    time.sleep(ms * 1e-3)

@@ -1,0 +1,97 @@
+"""The plan of a bench test that options of the command line ask for, and the mock's truth."""
+
+from __future__ import annotations
+
+import argparse
+
+from daq.bench.plan import BenchPlan, Wishes, make_plan
+from daq.boards.wire_limits import board_profile
+from daq.errors import ConfigError
+from daq.links.address import LinkKind, parse_link
+from daq.recording.bench_events import LoadArm, MockTruth
+from daq.robot import Joint, Robot, parse_robot, robot_text
+from daq.robot.editing.edit import bench_text
+from hw_mocks.plants.effects import parse_effects
+from hw_mocks.plants.truth import draw_truth
+from tools.running.mock_options import joint_seed
+
+PLATEAUS_MIN = 5
+DWELL_LONGEST_S = 120.0
+
+
+def plan_bench(robot: Robot, joint: Joint, arguments: argparse.Namespace) -> BenchPlan:
+    """Plan the test.
+
+    Args:
+        robot: The whole robot.
+        joint: The joint on the bench.
+        arguments: The options of `armature bench friction`.
+
+    Raises:
+        ConfigError: An option is beyond a limit.
+        MockConfigError: The mock's effects cannot be read.
+    """
+    port = next(port for port in robot.boards if port.name == joint.drive.board)
+    profile = board_profile(port, arguments.profile)
+    wishes = Wishes(
+        speed_min_rad_s=arguments.speed_min,
+        speed_max_rad_s=arguments.speed_max,
+        speeds=arguments.speeds,
+        repetitions=arguments.repetitions,
+        dwell_s=arguments.dwell,
+        settle_max_s=arguments.settle_max,
+        kp_a_per_rad=arguments.kp,
+        kd_a_s_per_rad=arguments.kd,
+    )
+    arm = arguments.load_arm
+    plan = make_plan(
+        robot,
+        joint,
+        wishes,
+        seed=arguments.seed,
+        is_mounted=arguments.mounted,
+        is_reference_held=not profile.behaviour.is_reference_advanced,
+        load_arm=None if arm is None else LoadArm(mass_kg=arm[0], length_m=arm[1]),
+        truth=_mock_truth(robot, joint, arguments),
+    )
+    longest_s = max((plateau.dwell_s for plateau in plan.plateaus), default=0.0)
+    if longest_s > DWELL_LONGEST_S:
+        problem = (
+            f"--speed-min: its plateau, a whole motor turn, takes {longest_s:.3g} s, at most "
+            f"{DWELL_LONGEST_S:g} s are allowed"
+        )
+        raise ConfigError(f"bench of joint {joint.name}", [problem])
+    if arm is None and len(plan.plateaus) < PLATEAUS_MIN:
+        problem = (
+            f"--speeds, --repetitions: {len(plan.plateaus)} plateaus, at least {PLATEAUS_MIN} are "
+            "due for a result"
+        )
+        raise ConfigError(f"bench of joint {joint.name}", [problem])
+    return plan
+
+
+def _mock_truth(robot: Robot, joint: Joint, arguments: argparse.Namespace) -> MockTruth | None:
+    """What a mock's result will be judged by, as Table 4.3 lumps it; None on real boards."""
+    if parse_link(arguments.link).kind is not LinkKind.MOCK:
+        return None
+    effects = parse_effects(arguments.effects)
+    if not arguments.mounted:
+        text = bench_text(robot_text(arguments.robot), joint.name, source=arguments.robot)
+        robot = parse_robot(text, arguments.robot)
+    seed = arguments.seed if arguments.mounted else joint_seed(arguments.seed, joint.name)
+    drawn = draw_truth(robot, seed=seed, spread=arguments.spread)
+    true = next(other for other in drawn.joints if other.name == joint.name)
+    drive, motor = joint.drive, robot.motor_of(joint)
+    to_load = drive.gear_reduction * drive.gear_efficiency
+    coulomb_nm = true.coulomb_joint_nm + true.coulomb_motor_nm * to_load
+    remaining = 1.0 - effects.torque_constant_drop
+    return MockTruth(
+        b_eq_nms=true.viscous_motor_nm_s_per_rad
+        + true.viscous_joint_nm_s_per_rad / (to_load * drive.gear_reduction),
+        f_nm=coulomb_nm,
+        breakaway_nm=coulomb_nm * (1.0 + effects.stribeck),
+        inertia_kg_m2=true.rotor_inertia_kg_m2
+        + true.load_inertia_kg_m2 / (to_load * drive.gear_reduction),
+        torque_constant_nm_per_a=motor.torque_constant_nm_per_a,
+        saturation_per_a2=(remaining**-2 - 1.0) / motor.current_max_a**2,
+    )

@@ -1,0 +1,79 @@
+"""The result of a bench test as tables for people."""
+
+from __future__ import annotations
+
+from estimation.bench.report.words import as_percent, model_title, number_text, quantity_text
+from estimation.bench.result import BenchResult, Quantity
+from tools.shared.cli import make_console
+
+
+def show_result(result: BenchResult) -> None:
+    """Print the tables."""
+    from rich.table import Table  # noqa: PLC0415 - 40 ms that machines need not wait for
+
+    console = make_console()
+    table = Table(title=f"Joint {result.joint} of {result.robot} ({result.motor}, {result.kind})")
+    table.add_column("quantity")
+    table.add_column("estimate [95 % interval]")
+    rows = _rows(result)
+    has_truth = any(quantity.truth is not None for _, quantity, _ in rows)
+    if has_truth:
+        table.add_column("truth", justify="right")
+    for name, quantity, unit in rows:
+        truth = [number_text(quantity.truth)] if has_truth else []
+        table.add_row(name, quantity_text(quantity, unit), *truth)
+    console.print(table)
+    if result.models:
+        models = Table(title="Models, judged by plateaus that their fit had not seen")
+        for heading in ("model", "fit rms µN·m", "held-out rms µN·m", "selected"):
+            models.add_column(heading, justify="left" if heading == "model" else "right")
+        for model in result.models:
+            models.add_row(
+                model_title(model.name),
+                f"{1e6 * model.residual_rms_nm:.1f}",
+                f"{1e6 * model.held_out_rms_nm:.1f}",
+                "✓" if model.is_selected else "",
+            )
+        console.print(models)
+    rejected = [plateau for plateau in result.plateaus if not plateau.is_used]
+    if result.plateaus:
+        drift = "" if result.drift_is_significant else ", no more than chance"
+        console.print(
+            f"{result.plateaus_used} plateaus used, {result.plateaus_rejected} rejected; drift "
+            f"{result.drift_percent:+.2f} % of f{drift}"
+        )
+    for plateau in rejected:
+        console.print(
+            f"  plateau {plateau.number} ({plateau.joint_velocity_rad_s:+.3f} rad/s): "
+            f"{plateau.reason}",
+            markup=False,
+            highlight=False,
+        )
+    facts = []
+    if result.temperature_degc is not None:
+        facts.append("winding {:.0f} to {:.0f} °C".format(*result.temperature_degc))
+    if result.bus_voltage_v is not None:
+        facts.append("bus {:.2f} to {:.2f} V".format(*result.bus_voltage_v))
+    if result.energy_j is not None:
+        facts.append(f"{result.energy_j:.1f} J electrical")
+    skipped = f", {result.skipped} periods skipped" if result.skipped else ""
+    facts.append(f"{result.duration_s:.0f} s at {result.rate_hz:.0f} Hz{skipped}")
+    console.print("; ".join(facts))
+    for warning in result.warnings:
+        console.print(f"warning: {warning}", markup=False, highlight=False)
+
+
+def _rows(result: BenchResult) -> list[tuple[str, Quantity, str]]:
+    """Names and units that leave room for the numbers on 80 columns."""
+    current_a = result.torque_constant_current_a or 0.0
+    rows = (
+        ("viscous b_eq, motor", result.b_eq_nms, "N·m·s"),
+        ("viscous b_eq, load", result.b_joint_nms, "N·m·s"),
+        ("Coulomb f, motor", result.f_motor_nm, "N·m"),
+        ("Coulomb f, load", result.f_nm, "N·m"),
+        ("breakaway, load", result.breakaway_nm, "N·m"),
+        ("inertia J_eq, motor", result.inertia_kg_m2, "kg·m²"),
+        ("torque constant K_i", result.torque_constant_nm_per_a, "N·m/A"),
+        (f"its loss at {current_a:.2f} A", as_percent(result.torque_constant_drop), "%"),
+    )
+    return [(name, quantity, unit) for name, quantity, unit in rows if quantity is not None]

@@ -1,0 +1,128 @@
+"""The files that an identification leaves: report, figures, parameters, URDF, robot file."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from daq.errors import ConfigError
+from daq.robot import parse_robot
+from estimation.files import create_file
+from estimation.identification.output.identified_robot import identified_text, joint_friction
+from estimation.identification.pipeline import Outcome
+from estimation.urdf import urdf_text
+from tools.identify.result_json import facts_of
+from tools.shared.cli import say
+
+
+def write_all(
+    directory: Path, outcome: Outcome, *, has_report: bool, progress: Callable[[str], None]
+) -> tuple[list[Path], str]:
+    """Write everything into a directory, which is made if need be; each file whole or not at all.
+
+    The numbers come first: of two that write to one place, the second is refused at its first file,
+    and where there is no room for the page they are there.
+
+    Args:
+        directory: Empty, or not there yet.
+        outcome: What was found.
+        has_report: Whether to draw figures and write the page.
+        progress: Told what is being done.
+
+    Returns:
+        The files that were written, the one to look at first, and why not all of them.
+    """
+    written: list[Path] = []
+    path = directory
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, data in _numbers(outcome).items():
+            path = directory / name
+            create_file(path, data)
+            written.append(path)
+        if has_report:
+            progress("report")
+            for path, write in _pictures(directory, outcome):
+                write(path)
+                written.insert(0, path)
+    except OSError as error:
+        return written, f"{path} could not be written: {error.strerror or error}"
+    return written, ""
+
+
+def _numbers(outcome: Outcome) -> dict[str, bytes]:
+    result = outcome.result
+    files = {
+        "result.json": msgspec.json.format(msgspec.json.encode(facts_of(result)), indent=1),
+        "base_parameters.csv": _csv(result.base_parameters).encode(),
+    }
+    if result.parameters:
+        files["parameters.csv"] = _csv(result.parameters).encode()
+    return files | _robot_files(outcome)
+
+
+def _pictures(directory: Path, outcome: Outcome) -> list[tuple[Path, Callable[[Path], None]]]:
+    """Figures and page, the page last."""
+    from estimation.identification.report.figures import (  # noqa: PLC0415 - matplotlib
+        draw_figures,
+        write_figures,
+    )
+    from estimation.identification.report.page import write_page  # noqa: PLC0415
+
+    result, traces = outcome.result, outcome.traces
+    made_at = datetime.now(UTC).isoformat(timespec="seconds")
+    figures = draw_figures(result, traces)
+    return [
+        (
+            directory / "figures.pdf",
+            lambda path: write_figures(path, result, traces, figures=figures),
+        ),
+        (
+            directory / "report.html",
+            lambda path: write_page(path, result, traces, made_at=made_at, figures=figures),
+        ),
+    ]
+
+
+def _robot_files(outcome: Outcome) -> dict[str, bytes]:
+    """URDF and robot file with the identified numbers; none without a full set of parameters."""
+    chosen = outcome.result.method(outcome.result.chosen)
+    if chosen.theta is None or not chosen.consistent:
+        reason = (
+            "tells combinations of parameters only, not single links"
+            if chosen.theta is None
+            else "gives links that cannot exist, or friction that drives"
+        )
+        hint = "" if chosen.name == "cls2" else "; use --method cls2"
+        say(f"armature: no URDF and no robot file: {chosen.name} {reason}{hint}")
+        return {}
+    parameters = outcome.problem.regressor.parameters
+    try:
+        text = identified_text(
+            outcome.robot_text,
+            outcome.robot,
+            parameters,
+            chosen.theta,
+            source=f"robot {outcome.robot.name}",
+        )
+    except ConfigError as error:
+        say(f"armature: no URDF and no robot file: {error}")
+        return {}
+    robot = parse_robot(text, outcome.robot.name)
+    urdf = urdf_text(robot, joint_friction(parameters, chosen.theta))
+    return {f"{robot.name}.toml": text.encode(), f"{robot.name}.urdf": urdf.encode()}
+
+
+def _csv(rows: tuple[msgspec.Struct, ...]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(rows[0].__struct_fields__)
+    for row in rows:
+        values = msgspec.structs.astuple(row)
+        writer.writerow(["" if value is None else value for value in values])
+    return text.getvalue()

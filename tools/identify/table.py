@@ -1,0 +1,119 @@
+"""The result of an identification as tables for people."""
+
+from __future__ import annotations
+
+import math
+
+from rich.table import Table
+
+from estimation.identification.report.table import combination_note
+from estimation.identification.result import Identification, MethodResult, PayloadResult
+from tools.shared.cli import make_console
+
+
+def show(result: Identification) -> None:
+    """Print the comparison and the verdict."""
+    console = make_console()
+    console.print(
+        f"{result.rank} of {result.parameter_count} parameters can be told apart; condition "
+        f"{result.condition:.1f}, {result.condition_scaled:.1f} with columns of length 1"
+    )
+    if result.lost:
+        lost = ", ".join(result.lost)
+        console.print(f"lost, no torque depends on them: {lost}", markup=False, highlight=False)
+    console.print(
+        "combinations: `armature robot show` lists them; base_parameters.csv and page (--out)",
+        highlight=False,
+    )
+    console.print(_comparison(result))
+    console.print(
+        f"Errors in % of the torque, over rows that count because joints move "
+        f"({result.moving_rows_percent:.0f} % of all); the floor of this model, unconstrained "
+        f"least squares, is {result.floor_percent:.2f} %.",
+        highlight=False,
+    )
+    combined = combination_note(result)
+    if combined:
+        console.print(f"can exist: {combined}", markup=False, highlight=False)
+    console.print(_per_joint(result))
+    for failed in result.failed:
+        console.print(f"{failed.name}: {failed.reason}", markup=False, highlight=False)
+    for note in dict.fromkeys((*result.preparation, *result.method(result.chosen).notes)):
+        console.print(f"note: {note}", markup=False, highlight=False)
+    unsure = [p.symbol for p in result.base_parameters if p.relative_percent > 30.0]
+    if unsure:
+        console.print(
+            f"note: {len(unsure)} of {result.rank} base parameters have σ above 30 %, the data "
+            f"hardly tell them: {', '.join(unsure)}",
+            markup=False,
+            highlight=False,
+        )
+    if result.payload is not None:
+        for line in _payload_lines(result.payload):
+            console.print(line, markup=False, highlight=False)
+    verdict = result.verdict
+    word = "Usable with doubts" if verdict.doubts else "Usable"
+    word = word if verdict.is_usable else "Not usable"
+    console.print(f"{word}: {verdict.text}.", markup=False, highlight=False)
+    console.print(f"It holds for {result.verdict.scope}.", markup=False, highlight=False)
+
+
+def _payload_lines(payload: PayloadResult) -> list[str]:
+    mass = payload.mass_kg
+    centre = ", ".join(
+        f"{letter} {part.value:.4f} ({part.low:.4f} to {part.high:.4f})"
+        for letter, part in zip("xyz", payload.centre_m, strict=True)
+    )
+    return [
+        f"payload: {mass.value:.4f} kg ({mass.low:.4f} to {mass.high:.4f}), its centre of mass at "
+        f"{centre} m in the frame of the last joint",
+        *(f"payload: {note}" for note in payload.notes),
+    ]
+
+
+def _comparison(result: Identification) -> Table:
+    table = Table(title=f"Identification of {result.robot}")
+    table.add_column("method")
+    headings = ["ident. %", "valid. %", "all rows %", "can\nexist", "cond.\nB(q)", "time\ns"]
+    has_truth = any(row.base_parameters_in_interval is not None for row in result.methods)
+    if has_truth:
+        headings.append("truth\nin %")
+    for heading in headings:
+        table.add_column(heading, justify="right")
+    for row in result.methods:
+        table.add_row(*_cells(row, result.chosen, has_truth=has_truth))
+    return table
+
+
+def _cells(row: MethodResult, chosen: str, *, has_truth: bool) -> list[str]:
+    judged = row.judged
+    low, high = row.inertia_matrix_condition
+    cells = [
+        f"{row.name} ←" if row.name == chosen else row.name,
+        f"{row.identification.moving:.2f}",
+        "–" if row.validation is None else f"{row.validation.moving:.2f}",
+        f"{judged.all_rows:.2f}",
+        "yes" if row.consistent else "no",
+        f"{low:.0f}–{high:.0f}" if math.isfinite(high) else "not > 0",
+        f"{row.seconds:.2f}",
+    ]
+    if has_truth:
+        share = row.base_parameters_in_interval
+        cells.append("–" if share is None else f"{100.0 * share:.0f}")
+    return cells
+
+
+def _per_joint(result: Identification) -> Table:
+    table = Table(title=f"Error of each joint's torque, % ({_data(result)})")
+    table.add_column("method")
+    count = len(result.methods[0].identification.per_joint)
+    for joint in range(count):
+        table.add_column(f"joint {joint + 1}", justify="right")
+    for row in result.methods:
+        table.add_row(row.name, *(f"{error:.2f}" for error in row.judged.per_joint))
+    return table
+
+
+def _data(result: Identification) -> str:
+    is_validated = result.methods[0].validation is not None
+    return "validation" if is_validated else "identification"

@@ -1,0 +1,1 @@
+"""Running a loop: options, boards, emulation, processes."""

@@ -1,0 +1,122 @@
+"""Opens a robot's boards on whatever link was asked for: the one place where mock and host meet."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from daq.boards.board import Board
+from daq.boards.wire_limits import board_profile
+from daq.errors import ConfigError
+from daq.links.address import LinkAddress, LinkKind
+from daq.links.link import Link
+from daq.links.serial import SerialLink
+from daq.links.spi import SpiLink
+from daq.links.trace import TracingLink
+from daq.robot import BoardPort, Robot
+from firmware_protocol.codec import reply_codec
+from firmware_protocol.fields import Framing
+from firmware_protocol.profile import Profile
+from hw_mocks.clock import VirtualClock
+from hw_mocks.faults.script import FaultScript
+from hw_mocks.mock_link import mock_links
+from hw_mocks.mock_robot import MockRobot
+from tools.shared.cli import say
+
+
+@dataclass(frozen=True, slots=True)
+class OpenBoards:
+    """Boards that are open, and the clock they live by.
+
+    Attributes:
+        boards: In the robot file's order.
+        now_ns: The clock.
+        sleep_until_ns: Waits; costs nothing on a mock.
+        utc_ns: Unix time; on a mock it begins at 0.
+    """
+
+    boards: Sequence[Board]
+    now_ns: Callable[[], int]
+    sleep_until_ns: Callable[[int], None]
+    utc_ns: Callable[[], int]
+
+
+@contextmanager
+def open_boards(
+    robot: Robot,
+    address: LinkAddress,
+    *,
+    profile: str | None = None,
+    mock: MockRobot | None = None,
+    script: FaultScript | None = None,
+) -> Iterator[OpenBoards]:
+    """Open every board of a robot, and close them again.
+
+    Args:
+        robot: The description.
+        address: What carries the frames.
+        profile: Wire format in place of the robot file's.
+        mock: The mock robot to use; by default a plain one.
+        script: What goes wrong on the mock's wires.
+
+    Raises:
+        ConfigError: The robot does not fit the link.
+        TransportError: A device cannot be opened.
+    """
+    if address.kind is LinkKind.MOCK:
+        clock = VirtualClock()
+        links = iter(mock_links(mock or MockRobot(robot, profile=profile), clock, script))
+        yield OpenBoards(
+            [_board(port, next(links), address, profile, clock.now_ns) for port in robot.boards],
+            clock.now_ns,
+            clock.sleep_until_ns,
+            clock.now_ns,
+        )
+        return
+    with ExitStack() as stack:
+        boards = []
+        for port in robot.boards:
+            link = open_link(robot, port, address, board_profile(port, profile))
+            stack.callback(link.close)
+            boards.append(_board(port, link, address, profile, time.monotonic_ns))
+        yield OpenBoards(boards, time.monotonic_ns, _sleep_until_ns, time.time_ns)
+
+
+def open_link(robot: Robot, port: BoardPort, address: LinkAddress, profile: Profile) -> Link:
+    """Open the link to one board, on real devices.
+
+    Raises:
+        ConfigError: The robot does not fit the link.
+        TransportError: The device cannot be opened.
+    """
+    if address.kind is LinkKind.SPI:
+        return SpiLink(port.spi)
+    if len(robot.boards) > 1:
+        raise ConfigError(
+            f"--link serial://{address.device}",
+            [f"robot {robot.name} has {len(robot.boards)} boards; a serial port carries one"],
+        )
+    return SerialLink(
+        address.device,
+        baud=address.baud or port.rs485_baud,
+        reply=reply_codec(profile, Framing.RS485),
+    )
+
+
+def _board(
+    port: BoardPort,
+    link: Link,
+    address: LinkAddress,
+    profile: str | None,
+    now_ns: Callable[[], int],
+) -> Board:
+    chosen = board_profile(port, profile)
+    traced = TracingLink(link, chosen, say) if address.is_traced else link
+    timeout_ms = port.command_timeout_ms
+    return Board(port.name, chosen, traced, command_timeout_ms=timeout_ms, now_ns=now_ns)
+
+
+def _sleep_until_ns(deadline_ns: int) -> None:
+    time.sleep(max(0, deadline_ns - time.monotonic_ns()) * 1e-9)

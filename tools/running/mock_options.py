@@ -1,0 +1,186 @@
+"""The mock robot that options of the command line ask for."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import re
+import zlib
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import TypeVar
+
+import msgspec
+
+from daq.errors import ConfigError
+from daq.robot.description import Robot
+from daq.robot.editing.edit import bench_text
+from daq.robot.load import load_robot, parse_robot, robot_text
+from firmware_protocol.profiles import PROFILES
+from hw_mocks.errors import MockConfigError
+from hw_mocks.faults.script import Fault, FaultKind, FaultScript, parse_fault
+from hw_mocks.mock_robot import MockRobot
+from hw_mocks.plants.effects import Effects, parse_effects
+from hw_mocks.plants.load_arm import LoadArm
+from hw_mocks.plants.truth import Truth, draw_truth
+from tools.shared.cli import add_profile_option, seed_problems
+
+T = TypeVar("T")
+
+MOCK_MARK = "ARMATURE_MOCK_MARK"
+"""Environment variable that tells the loop what its recordings say of the mock behind them."""
+_MARK = re.compile(r"\?seed=([0-9]{1,19})&spread=([0-9]+(?:\.[0-9]+)?(?:e-[0-9]+)?)\Z")
+
+_FAULT_HELP = (
+    "KIND:key=value,… with KIND one of "
+    + ", ".join(kind.value for kind in FaultKind)
+    + "; keys: rate (per exchange) or at (seconds), for (seconds), board (0, 1, …), "
+    "direction (flip: command or reply), code (board-error). May be repeated"
+)
+
+
+def add_board_options(parser: argparse.ArgumentParser) -> None:
+    """`--profile` and `--fault`."""
+    add_profile_option(parser, is_required=False)
+    parser.add_argument("--fault", action="append", default=[], metavar="FAULT", help=_FAULT_HELP)
+
+
+def add_mock_robot_options(parser: argparse.ArgumentParser) -> None:
+    """`--effects`, `--seed` and `--spread`."""
+    parser.add_argument(
+        "--effects",
+        default="default",
+        metavar="EFFECTS",
+        help="none, default or troubles, then changes: default,backlash_rad=0.003,iq_noise_a=0;"
+        f" there are {', '.join(field.name for field in dataclasses.fields(Effects))}",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="everything random follows from it (default 0)"
+    )
+    parser.add_argument(
+        "--spread",
+        type=float,
+        default=0.25,
+        help="how far the true parameters are from the robot file's CAD values (default 0.25)",
+    )
+
+
+def add_joint_option(parser: argparse.ArgumentParser) -> None:
+    """`--joint`."""
+    parser.add_argument(
+        "--joint",
+        metavar="NAME",
+        help="unmount this joint and put it on the bench: its motor and gear alone, without load",
+    )
+
+
+def joint_seed(seed: int, joint: str) -> int:
+    """The seed of one joint on the bench: those of a robot are not copies of each other."""
+    return seed ^ zlib.crc32(joint.encode())
+
+
+def draw_problems(arguments: argparse.Namespace) -> list[str]:
+    """What is wrong with the options that the truth is drawn by."""
+    problems = seed_problems(arguments.seed)
+    if not 0.0 <= arguments.spread <= 1.0:
+        problems.append(f"--spread {arguments.spread:g}: must lie between 0 and 1")
+    return problems
+
+
+def make_mock(
+    arguments: argparse.Namespace,
+    *,
+    impossible: Collection[FaultKind] = (),
+    robot_as_run: Callable[[Robot], Robot] = lambda robot: robot,
+    load_arm: LoadArm | None = None,
+) -> tuple[MockRobot, FaultScript]:
+    """The robot and the faults that the options ask for.
+
+    Args:
+        arguments: The options of `add_mock_robot_options` and `add_board_options`, perhaps also of
+            `add_joint_option`.
+        impossible: Faults that cannot happen on this kind of device.
+        robot_as_run: Changes the robot's description before it is simulated.
+        load_arm: What hangs on the output of a joint on the bench.
+
+    Raises:
+        MockConfigError: Options are wrong; lists every problem of all of them.
+    """
+    problems: list[str] = []
+
+    def read(parse: Callable[[str], T], text: str) -> T | None:
+        try:
+            return parse(text)
+        except (ConfigError, MockConfigError) as error:
+            problems.extend(f"{error.source}: {problem}" for problem in error.problems)
+            return None
+
+    problems += draw_problems(arguments)
+    joint: str | None = getattr(arguments, "joint", None)
+    robot = read(partial(_load, joint=joint), arguments.robot)
+    effects = read(parse_effects, arguments.effects)
+    faults: list[Fault] = []
+    for text in arguments.fault:
+        fault = read(parse_fault, text)
+        if fault is None:
+            continue
+        faults.append(fault)
+        if fault.kind in impossible:
+            problems.append(f"fault {text!r}: cannot happen on this kind of device")
+        if robot and fault.board is not None and fault.board >= len(robot.boards):
+            count = len(robot.boards)
+            problems.append(f"fault {text!r}: robot {robot.name} has {count} boards, from 0")
+    if problems or robot is None or effects is None:
+        raise MockConfigError("the mock cannot be set up", problems)
+    mock = MockRobot(
+        robot_as_run(robot),
+        profile=arguments.profile,
+        seed=arguments.seed if joint is None else joint_seed(arguments.seed, joint),
+        effects=effects,
+        spread=arguments.spread,
+        load_arm=load_arm,
+    )
+    return mock, FaultScript(faults, seed=arguments.seed, is_from_first_exchange=True)
+
+
+def mark_of(truth: Truth) -> str:
+    """What the truth of a mock was drawn by, to stand behind its link in a recording."""
+    return f"?seed={truth.seed}&spread={truth.spread!r}"
+
+
+def true_robot(link: str, robot: Robot) -> Robot | None:
+    """The mock that a recording was made on, as a robot with its true links and rotors.
+
+    Args:
+        link: As the recording states it, such as `mock?seed=1&spread=0.25`.
+        robot: The robot of the recording.
+
+    Returns:
+        The true robot; None when it was no mock, or does not say which.
+    """
+    found = _MARK.search(link)
+    if found is None or not link.startswith(("mock", "spy+mock")):
+        return None
+    if not float(found[2]) <= 1.0:  # no mock of ours
+        return None
+    truth = draw_truth(robot, seed=int(found[1]), spread=float(found[2]))
+    joints = tuple(
+        msgspec.structs.replace(
+            joint,
+            link=true.link,
+            dynamics=None,
+            drive=msgspec.structs.replace(
+                joint.drive, rotor_inertia_kg_m2=true.rotor_inertia_kg_m2
+            ),
+        )
+        for joint, true in zip(robot.joints, truth.joints, strict=True)
+    )
+    return msgspec.structs.replace(robot, joints=joints)
+
+
+def _load(name_or_path: str, joint: str | None) -> Robot:
+    """The whole robot, or one of its joints on the bench."""
+    if joint is None:
+        return load_robot(name_or_path, profiles=PROFILES)
+    text = bench_text(robot_text(name_or_path), joint, source=name_or_path)
+    return parse_robot(text, name_or_path, profiles=PROFILES)

@@ -1,0 +1,85 @@
+"""How the verbs reach a loop: the options, and a sentence when there is none."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+from daq.errors import ConfigError
+from daq.stream.command_client import CommandClient
+from daq.stream.endpoints import Where, robot_endpoints
+from daq.stream.errors import StreamError
+from daq.stream.keys import Keys, load_keys
+from daq.system.runtime_directory import default_runtime_path, runtime_directory
+from daq.system.runtime_lock import is_loop_running
+
+_LOOK_EVERY_S = 0.1
+
+
+def add_reach_options(parser: argparse.ArgumentParser) -> None:
+    """`--runtime DIR`, or `--connect ADDRESS --keys DIR`."""
+    parser.add_argument(
+        "--runtime",
+        type=Path,
+        metavar="DIR",
+        help="directory of the loop's sockets (default: /run/armature, or the user's own)",
+    )
+    parser.add_argument(
+        "--connect", metavar="tcp://HOST:PORT", help="a loop on another computer; needs --keys"
+    )
+    parser.add_argument(
+        "--keys", type=Path, metavar="DIR", help="our keys, see `armature keys --help`"
+    )
+
+
+def find_loop(arguments: argparse.Namespace, patience_s: float = 0.0) -> tuple[Where, Keys | None]:
+    """Where the options say that the loop is.
+
+    Args:
+        arguments: The options of `add_reach_options`.
+        patience_s: How long to wait for one that is being started.
+
+    Raises:
+        ConfigError: They contradict each other, or cannot be used.
+        StreamError: No loop was started there.
+    """
+    if arguments.connect is None:
+        if arguments.keys is not None:
+            raise ConfigError("--keys", ["is for --connect; local sockets need none"])
+        path = arguments.runtime or default_runtime_path()
+        if not _is_there(path, patience_s):
+            raise StreamError(
+                f"no loop is running in {path}: start one with `armature loop`, or name its "
+                "directory with --runtime"
+            )
+        return runtime_directory(path), None
+    if not arguments.connect.startswith("tcp://"):
+        raise ConfigError(f"--connect {arguments.connect}", ["expected tcp://HOST:PORT"])
+    if arguments.runtime is not None:
+        raise ConfigError("--connect", ["cannot be combined with --runtime"])
+    return arguments.connect, None if arguments.keys is None else load_keys(arguments.keys)
+
+
+def _is_there(path: Path, patience_s: float) -> bool:
+    deadline_s = time.monotonic() + patience_s
+    while not ((path / "commands").exists() and is_loop_running(path)):
+        if time.monotonic() >= deadline_s:
+            return False
+        time.sleep(_LOOK_EVERY_S)
+    return True
+
+
+def open_client(arguments: argparse.Namespace, patience_s: float = 0.0) -> CommandClient:
+    """A connection to the loop that the options name.
+
+    Args:
+        arguments: The options of `add_reach_options`.
+        patience_s: How long to wait for one that is being started.
+
+    Raises:
+        ConfigError: They contradict each other, or cannot be used.
+        StreamError: No loop was started there.
+    """
+    where, keys = find_loop(arguments, patience_s)
+    return CommandClient(robot_endpoints(where).commands, keys=keys)

@@ -1,0 +1,250 @@
+"""`armature excite`: find a trajectory that identifies an arm well, and write it to a file."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from daq.errors import ConfigError
+from daq.motion.limits import check_rows
+from daq.motion.trajectory_file import write_trajectory
+from daq.robot import Robot, parse_robot, robot_text
+from estimation.excitation.settings import OBJECTIVES, ExcitationSettings
+from tools.shared.cli import (
+    FAILED,
+    OK,
+    Verbs,
+    add_json_option,
+    add_robot_option,
+    add_verb,
+    print_json,
+    say,
+)
+from tools.shared.progress import progress_bar
+from tools.version import __version__
+
+if TYPE_CHECKING:
+    from estimation.excitation.search import Excitation
+    from estimation.model.parameters import Parameters
+
+_SUFFIXES = (".h5", ".hdf5")
+_EXAMPLE = """\
+  armature excite --robot laas4 --out id.h5 --evaluations 500
+  armature run --robot laas4 --link mock --fast --home --play id.h5 --record id_run.h5
+  # one to validate with: armature excite --robot laas4 --out val.h5 --validation"""
+
+
+def add_to(verbs: Verbs, summary: str) -> None:
+    """Add the verb to the command line."""
+    usual = ExcitationSettings()
+    parser = add_verb(verbs, "excite", handler=_excite, summary=summary, example=_EXAMPLE)
+    add_robot_option(parser)
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="FILE.h5", help="where the trajectory goes"
+    )
+    parser.add_argument(
+        "--validation",
+        action="store_true",
+        help="one to validate with: other random numbers, other frequencies (0.8 times f0)",
+    )
+    parser.add_argument(
+        "--objective",
+        choices=OBJECTIVES,
+        default=usual.objective,
+        help="cond: condition number of the base regressor (default); dopt: D-optimality",
+    )
+    for option, kind, default, metavar, text in (
+        ("--f0", float, usual.f0_hz, "HZ", "fundamental frequency"),
+        ("--harmonics", int, usual.harmonics, "N", "multiples of it"),
+        ("--duration", float, usual.duration_s, "S", "how long the trajectory lasts"),
+        ("--seed", int, usual.seed, "N", "one seed, one trajectory"),
+    ):
+        parser.add_argument(
+            option, type=kind, default=default, metavar=metavar, help=f"{text} (default {default})"
+        )
+    parser.add_argument(
+        "--evaluations",
+        type=int,
+        metavar="N",
+        help="trajectories tried (default 2000 per joint, fewer in all beyond 7)",
+    )
+    parser.add_argument(
+        "--terms",
+        metavar="NAME,…",
+        help="what is identified beside the links, in place of the robot file's: viscous, coulomb, "
+        "drive_inertia, offset, asymmetric, stribeck",
+    )
+    add_json_option(parser)
+
+
+def _excite(arguments: argparse.Namespace) -> int:
+    settings = ExcitationSettings(
+        f0_hz=arguments.f0,
+        harmonics=arguments.harmonics,
+        duration_s=arguments.duration,
+        seed=arguments.seed,
+        objective=arguments.objective,
+        evaluations=arguments.evaluations,
+        is_validation=arguments.validation,
+    )
+    text = robot_text(arguments.robot)
+    robot = parse_robot(text, arguments.robot)  # one without boards can be excited, too
+    _check(arguments, settings, robot)
+    if find_spec("pinocchio") is None or find_spec("scipy") is None:
+        say("armature: this takes Pinocchio and SciPy: pip install '.[estimation]'")
+        return FAILED
+    # They take a second: only whoever needs them waits for them.
+    from estimation.excitation.search import find_excitation  # noqa: PLC0415
+
+    parameters = _parameters(robot, arguments.terms)
+    begin_s = time.monotonic()
+    with progress_bar(f"trajectories for {robot.name}") as advance:
+        found = find_excitation(robot, settings, parameters=parameters, progress=advance)
+    seconds = time.monotonic() - begin_s
+    rows = np.hstack([found.motion.q_rad, found.motion.dq_rad_s])
+    if robot.is_driven:
+        check_rows(rows, robot)  # exactly what the loop will ask
+    write_trajectory(
+        arguments.out,
+        t_s=found.motion.t_s,
+        q_rad=found.motion.q_rad,
+        dq_rad_s=found.motion.dq_rad_s,
+        joint_names=[joint.name for joint in robot.joints],
+        attributes=_origin(robot, text, found),
+    )
+    if arguments.json:
+        print_json(_facts(arguments.out, found, seconds))
+    else:
+        from tools.printing.excite_table import show_excitation  # noqa: PLC0415 - Rich takes 40 ms
+
+        show_excitation(found, robot=robot, seconds=seconds)
+        for note in _unknown(robot, found):
+            say(f"armature: {note}")
+        say(f"armature: {arguments.out} is written; next:")
+        say(_next_command(arguments, robot))
+    return OK
+
+
+def _unknown(robot: Robot, found: Excitation) -> list[str]:
+    """What the search could not keep to, because nobody said it: moving an arm hurts."""
+    notes = []
+    if robot.workspace.ground_z_m is None:
+        notes.append("no ground is known, so none was kept to: state [workspace] ground_z_m")
+    unknown = [joint.name for joint in robot.joints if joint.link is None]
+    if unknown:
+        notes.append(
+            f"nothing is known of the links of {', '.join(unknown)}: no torque was checked"
+        )
+    if found.unchecked:
+        pairs = ", ".join(" and ".join(pair) for pair in found.unchecked)
+        notes.append(
+            "links that overlap in every posture were not kept apart: those of "
+            f"{pairs}; if they could touch, state a smaller capsule_radius_m"
+        )
+    return notes
+
+
+def _check(arguments: argparse.Namespace, settings: ExcitationSettings, robot: Robot) -> None:
+    """What can be found wrong before anything is computed.
+
+    Raises:
+        ConfigError: Options cannot be used; lists every problem.
+    """
+    problems = [f"--{problem}" for problem in settings.problems()]
+    out: Path = arguments.out
+    parent = out.absolute().parent
+    if out.suffix not in _SUFFIXES:
+        problems.append(f"--out {out}: expected a name that ends in {' or '.join(_SUFFIXES)}")
+    if os.path.lexists(out):
+        problems.append(f"--out {out}: is there already and is not overwritten")
+    elif not parent.is_dir():
+        problems.append(f"--out {out}: there is no directory {parent}")
+    elif not os.access(parent, os.W_OK):
+        problems.append(f"--out {out}: its directory cannot be written")
+    if any(joint.is_on_bench for joint in robot.joints):
+        problems.append(
+            f"--robot {arguments.robot}: a joint on the bench has no links to identify; "
+            "`armature bench friction` is for it"
+        )
+    if problems:
+        raise ConfigError("armature excite", problems)
+
+
+def _parameters(robot: Robot, terms: str | None) -> Parameters:
+    from estimation.errors import DatasetError  # noqa: PLC0415
+    from estimation.model.parameters import choose_parameters  # noqa: PLC0415
+
+    names = None if terms is None else [name.strip() for name in terms.split(",") if name.strip()]
+    try:
+        return choose_parameters(robot, names)
+    except DatasetError as error:
+        raise ConfigError("armature excite", [f"--terms {terms}: {error}"]) from error
+
+
+def _origin(robot: Robot, text: str, found: Excitation) -> dict[str, str | float]:
+    """How the trajectory was made: what it takes to make it again."""
+    settings = found.settings
+    return {
+        "made_by": f"armature excite {__version__}",
+        "robot": robot.name,
+        "robot_sha256": hashlib.sha256(text.encode()).hexdigest(),
+        "purpose": "validation" if settings.is_validation else "identification",
+        "objective": settings.objective,
+        "seed": settings.seed,
+        "evaluations": found.evaluations,
+        "f0_hz": found.trajectory.f0_hz,
+        "harmonics": settings.harmonics,
+        "duration_s": float(found.motion.t_s[-1]),
+        "condition": found.condition,
+        "condition_scaled": found.condition_scaled,
+    }
+
+
+def _facts(path: Path, found: Excitation, seconds: float) -> dict[str, object]:
+    limits = [
+        {
+            "name": limit.name,
+            "joint": limit.joint,
+            "limit": limit.limit,
+            "reached": limit.reached,
+            "unit": limit.unit,
+            "is_lower": limit.is_lower,
+            "is_kept": limit.is_kept,
+        }
+        for limit in found.limits
+    ]
+    return {
+        "file": str(path),
+        "condition": found.condition,
+        "condition_scaled": found.condition_scaled,
+        "rank": found.rank,
+        "parameters": found.parameters,
+        "limits": limits,
+        "unchecked": found.unchecked,
+        "coverage": found.coverage,
+        "seconds": seconds,
+        "evaluations": found.evaluations,
+        "duration_s": float(found.motion.t_s[-1]),
+        "f0_hz": found.trajectory.f0_hz,
+        "harmonics": found.settings.harmonics,
+        "seed": found.settings.seed,
+        "objective": found.settings.objective,
+        "is_validation": found.settings.is_validation,
+    }
+
+
+def _next_command(arguments: argparse.Namespace, robot: Robot) -> str:
+    if not robot.is_driven:
+        return f"  {robot.name} has no boards: play {arguments.out} with its own controller"
+    record = arguments.out.with_name(f"{arguments.out.stem}_run.h5")
+    return (
+        f"  armature run --robot {arguments.robot} --link mock --fast --home "
+        f"--play {arguments.out} --record {record}"
+    )

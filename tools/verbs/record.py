@@ -1,0 +1,205 @@
+"""`armature record`: the recorder as a daemon, and what is in a recording."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from daq.errors import ConfigError
+from daq.recorder.converters import ProcessConverter
+from daq.recorder.daemon import only_recorder, record
+from daq.recorder.disk import RESERVE_BYTES
+from daq.recorder.recorder import Recorder
+from daq.recorder.spools import Spools, unattended
+from daq.service.notify import Notifier
+from daq.stream.command_client import CommandClient
+from daq.stream.messages import Report
+from daq.system.runtime_directory import RuntimeDirectory, runtime_directory
+from tools.running.processes import OUR_COMMAND
+from tools.shared.cli import FAILED, OK, Verbs, add_json_option, add_verb, print_json, say
+
+_EXAMPLE = """\
+  armature run --robot laas4 --link mock --duration 3 --record run.h5
+  armature record info run.h5
+  # as a daemon, beside a loop: armature record --out recordings"""
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_MEGABYTE = 1 << 20
+
+
+def add_to(verbs: Verbs, summary: str) -> None:
+    """Add the verb to the command line."""
+    parser = add_verb(verbs, "record", handler=_record, summary=summary, example=_EXAMPLE)
+    parser.add_argument("--out", type=Path, metavar="DIR", help="where recordings go (default: .)")
+    parser.add_argument("--file", type=Path, metavar="FILE", help="the first recording's file")
+    parser.add_argument(
+        "--rotate-s", type=float, metavar="S", help="begin a new file when one is that long"
+    )
+    parser.add_argument("--runtime", type=Path, metavar="DIR", help="directory of the loop")
+    parser.add_argument(
+        "--once", action="store_true", help="end when the first recording is complete"
+    )
+    parser.add_argument(
+        "--since-ns",
+        type=int,
+        default=0,
+        metavar="NS",
+        help="leave alone what loops started before this Unix time have left behind",
+    )
+    parser.add_argument(
+        "--reserve-mb",
+        type=float,
+        default=RESERVE_BYTES / _MEGABYTE,
+        metavar="MB",
+        help="stop writing when the disk has no more room than that (default %(default)g)",
+    )
+    add_json_option(parser)
+    actions = parser.add_subparsers(metavar="ACTION")
+    info = add_verb(
+        actions,
+        "info",
+        handler=_info,
+        summary="show what is in a recording",
+        example="  armature record info recordings/run.h5 --json",
+    )
+    info.add_argument("recording", type=Path, metavar="FILE")
+    add_json_option(info)
+
+
+def conversion_command(runtime: RuntimeDirectory) -> tuple[str, ...]:
+    """What the recorder runs to convert a journal, whose name is added."""
+    return (*OUR_COMMAND, "recover", "--json", "--runtime", str(runtime.path))
+
+
+def _record(arguments: argparse.Namespace) -> int:
+    out, file_name = _place(arguments)
+    runtime = runtime_directory(arguments.runtime, is_made=True)
+    spools = Spools(runtime)
+    converter = ProcessConverter(conversion_command(runtime))
+    _log_to_stderr()
+    with (
+        only_recorder(runtime),
+        closing(CommandClient(runtime.commands)) as loop,
+        _interruption() as ended,
+    ):
+        recorder = Recorder(
+            out,
+            spools=spools,
+            converter=converter,
+            report=lambda report: loop.tell(Report(report=report)),
+            file_name=file_name,
+            rotate_s=arguments.rotate_s,
+            is_once=arguments.once,
+            reserve_bytes=round(arguments.reserve_mb * _MEGABYTE),
+            since_utc_ns=arguments.since_ns,
+        )
+        recorder.adopt()
+        for journal in unattended(out, spools):
+            if not arguments.since_ns or journal.stat().st_mtime_ns >= arguments.since_ns:
+                converter.start(journal)
+        if arguments.file is None:
+            say(f"armature: recorder of {runtime.path}: recordings go to {out}")
+        parent = os.getppid()
+        record(
+            runtime.stream,
+            recorder,
+            converter,
+            # Whoever supervises both was killed: the loop is stopping, and that is worth recording.
+            is_over=lambda: bool(ended) and not (os.getppid() != parent and recorder.is_loop_alive),
+            notifier=Notifier.from_environment(os.environ),
+            is_once=arguments.once,
+        )
+    if arguments.json:
+        results = [result for result in converter.results if result.file or result.problem]
+        print_json({"files": results, "problem": recorder.status().problem})
+    is_well = not any(result.problem for result in converter.results)
+    return OK if is_well and not recorder.status().problem else FAILED
+
+
+def _place(arguments: argparse.Namespace) -> tuple[Path, str]:
+    """The directory of the recordings, and the first one's name.
+
+    Raises:
+        ConfigError: They cannot be used.
+    """
+    file: Path | None = arguments.file
+    out: Path = arguments.out or (file.parent if file else Path())
+    problems = []
+    if file is not None and file.parent.absolute() != out.absolute():
+        problems.append(f"--file {file}: must lie in --out {out}")
+    if file is not None and file.is_dir():
+        problems.append(f"--file {file}: is a directory")
+    if arguments.rotate_s is not None and not 0.1 <= arguments.rotate_s <= 1e7:
+        problems.append(f"--rotate-s {arguments.rotate_s:g}: must lie between 0.1 and 1e7")
+    if not 0 <= arguments.reserve_mb <= 1e9:
+        problems.append(f"--reserve-mb {arguments.reserve_mb:g}: must not be negative")
+    try:
+        # Not its parents: a disk that is not mounted must not be replaced by a directory.
+        out.mkdir(mode=0o750, exist_ok=True)
+    except FileNotFoundError:
+        problems.append(f"--out {out}: {out.absolute().parent} is not there: is its disk mounted?")
+    except OSError as error:
+        problems.append(f"--out {out}: cannot be used: {error.strerror}")
+    if problems:
+        raise ConfigError("record", problems)
+    return out.absolute(), file.name if file else ""
+
+
+@contextmanager
+def _interruption() -> Iterator[list[int]]:
+    """Signals that asked us to end: how this command ends, and no error."""
+    ended: list[int] = []
+    previous = {
+        number: signal.signal(number, lambda number, _: ended.append(number))
+        for number in _ENDING
+        if signal.getsignal(number) is not signal.SIG_IGN
+    }
+    try:
+        yield ended
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _log_to_stderr() -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_JournalFormatter())
+    logger = logging.getLogger("daq.recorder")
+    logger.handlers = [handler]
+    logger.setLevel(logging.INFO)
+
+
+class _JournalFormatter(logging.Formatter):
+    """Plain lines; for the system's journal with their priority, as it reads it."""
+
+    _PRIORITIES = ((logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6))
+    _is_for_journal = "JOURNAL_STREAM" in os.environ
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = record.getMessage()
+        if not self._is_for_journal:
+            return f"armature: {text}"
+        priority = next((p for level, p in self._PRIORITIES if record.levelno >= level), 7)
+        return f"<{priority}>{text}"
+
+
+# --- info -----------------------------------------------------------------------------------------
+
+
+def _info(arguments: argparse.Namespace) -> int:
+    from daq.recording import open_recording, summary  # noqa: PLC0415 - the daemon needs no HDF5
+
+    with open_recording(arguments.recording) as recording:
+        facts = summary(recording)
+    if arguments.json:
+        print_json(facts)
+    else:
+        from tools.printing.record_table import print_summary  # noqa: PLC0415
+
+        print_summary(facts)
+    return OK

@@ -1,0 +1,138 @@
+"""`armature run`: loop and recorder together; in real time, or in virtual time on the mock."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from daq.errors import ConfigError
+from daq.links.address import LinkKind, parse_link
+from daq.recorder.disk import RESERVE_BYTES, Disk
+from daq.recorder.journal import journal_of
+from firmware_protocol.profiles import PROFILES
+from tools.running.mock_options import add_board_options, add_mock_robot_options
+from tools.shared.cli import (
+    Verbs,
+    add_json_option,
+    add_link_option,
+    add_robot_option,
+    add_verb,
+    make_console,
+    print_json,
+)
+from tools.verbs.loop import add_loop_options, check_duration
+
+_SUFFIX = ".h5"
+
+
+def add_to(verbs: Verbs, summary: str) -> None:
+    """Add the verb to the command line."""
+    parser = add_verb(
+        verbs,
+        "run",
+        handler=_run,
+        summary=summary,
+        example="  armature run --robot laas4 --link mock --duration 5 --record run.h5\n"
+        "  armature run --robot laas4 --link mock --fast --home --duration 25 --record home.h5",
+    )
+    add_robot_option(parser)
+    add_link_option(parser)
+    add_loop_options(parser)
+    parser.add_argument("--record", type=Path, metavar="FILE.h5", help="record everything there")
+    parser.add_argument(
+        "--fast",
+        action="store_true",
+        help="in virtual time, as fast as the machine allows and exactly repeatable (mock only)",
+    )
+    add_board_options(parser)
+    add_mock_robot_options(parser)
+    add_json_option(parser)
+    parser.set_defaults(bench=None, load_arm=None)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="armature: %(message)s")
+    _check(arguments)
+    if arguments.fast:
+        from tools.running.fast import run_fast  # noqa: PLC0415 - MuJoCo takes a while
+
+        summary, exit_code = run_fast(arguments)
+    else:
+        from tools.running.supervised import run_supervised  # noqa: PLC0415 - only what is needed
+
+        summary, exit_code = run_supervised(arguments)
+    if summary and arguments.json:
+        print_json(summary)
+    elif summary:
+        _show(summary)
+    return exit_code
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """What can be found wrong before anything starts.
+
+    Raises:
+        ConfigError: Options contradict each other.
+    """
+    problems = []
+    address = parse_link(arguments.link)
+    is_mock = address.kind is LinkKind.MOCK
+    check_duration(arguments.duration)
+    if arguments.fast and not is_mock:
+        problems.append(f"--fast: time is real on --link {arguments.link}; use --link mock")
+    if arguments.fast and arguments.duration is None and arguments.play is None:
+        problems.append("--fast: needs --duration or --play, or it would never end")
+    if not is_mock and arguments.fault:
+        problems.append("--fault: only on --link mock")
+    target = arguments.record
+    if target is not None:
+        if target.suffix != _SUFFIX:
+            problems.append(f"--record {target}: expected a name that ends in {_SUFFIX}")
+        disk = Disk(target.absolute().parent)
+        if not disk.directory.is_dir():
+            problems.append(f"--record {target}: there is no directory {disk.directory}")
+        elif not os.access(disk.directory, os.W_OK):
+            problems.append(f"--record {target}: its directory cannot be written")
+        if target.exists():
+            problems.append(f"--record {target}: is there already and is not overwritten")
+        if journal_of(target).exists():
+            problems.append(
+                f"--record {target}: {journal_of(target).name} is left of a run that was killed; "
+                "`armature recover` makes a recording of it"
+            )
+        elif disk.directory.is_dir() and disk.free_bytes() < RESERVE_BYTES:
+            problems.append(
+                f"--record {target}: its disk has {disk.free_bytes() >> 20} MB left, recording "
+                f"needs more than {RESERVE_BYTES >> 20}"
+            )
+    if arguments.profile is not None and arguments.profile not in PROFILES:
+        problems.append(f"--profile {arguments.profile}: unknown")
+    if problems:
+        raise ConfigError("armature run", problems)
+
+
+def _show(summary: dict[str, object]) -> None:
+    from rich.table import Table  # noqa: PLC0415 - 40 ms that machines need not wait for
+
+    facts: dict[str, Any] = msgspec.to_builtins(summary)
+    table = Table(show_header=False)
+    if "robot" in facts:  # or else the loop left no word
+        table.title = f"Run of robot {facts['robot']}"
+        table.add_row("ended", f"{facts['state']}: {facts['reason']}")
+        table.add_row("time", f"{facts['elapsed_s']:.3f} s")
+        table.add_row("cycles", f"{facts['cycles']}, {facts['skipped']} periods skipped")
+        table.add_row("exchanges", f"{facts['lost']} lost, {facts['corrupt']} corrupt")
+        timings = {"wake_us": "woken late by", "work_us": "work per cycle"}
+        for key, name in timings.items() if not facts["is_virtual"] else ():
+            times = " / ".join(f"{facts[key][part]:.1f}" for part in ("p50", "p99", "p999", "max"))
+            table.add_row(name, f"{times} µs (p50 / p99 / p99.9 / longest)")
+    if "file" in facts:
+        table.add_row("recording", facts["file"])
+        table.add_row("", f"{facts['samples']} samples, {facts['missing']} missing")
+    make_console().print(table)

@@ -1,0 +1,301 @@
+"""`armature send`: give a running loop a command.
+
+What can move a motor needs `--arm`, except on a mock.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from daq.samples.states import MODE_NAMES, Mode
+from daq.stream.command_client import CommandClient
+from daq.stream.errors import CommandRefusedError, StreamError
+from daq.stream.messages import (
+    AnyCommand,
+    Disable,
+    Enable,
+    Home,
+    LoopStatus,
+    PlayStart,
+    PlayStop,
+    RecordMark,
+    RecordStart,
+    RecordStop,
+    Reset,
+    SetGains,
+    SetMode,
+    Stop,
+)
+from tools.shared.cli import (
+    FAILED,
+    OK,
+    USAGE,
+    Verbs,
+    add_json_option,
+    add_verb,
+    print_json,
+    say,
+)
+from tools.shared.reach import add_reach_options, find_loop, open_client
+from tools.shared.waiting import WAITS, wait_until
+from tools.verbs.status import print_status
+
+T = TypeVar("T")
+
+_PATIENCE_S = 10.0
+"""How long `--wait` waits for a loop that is being started."""
+_EXAMPLE = """\
+  armature loop --robot laas4 --link mock --duration 20 &
+  sleep 6
+  armature send enable --wait
+  armature send mode hold
+  armature send mode velocity --joint joint4 --target 0.2
+  armature send disable --wait
+  # on a real robot: armature send enable --arm --wait"""
+_SETTABLE = [name for name, mode in MODE_NAMES.items() if mode not in (Mode.PLAY, Mode.HOME)]
+_MAKERS: dict[str, Callable[[argparse.Namespace], AnyCommand]] = {
+    "enable": lambda _: Enable(),
+    "disable": lambda _: Disable(),
+    "stop": lambda _: Stop(),
+    "reset": lambda _: Reset(),
+    "mode": lambda options: SetMode(
+        mode=options.mode,
+        joints=_flat(options.joint),
+        target=_flat(options.target),
+        duration_s=options.duration,
+    ),
+    "gains": lambda options: SetGains(
+        joints=_flat(options.joint),
+        kp_a_per_rad=_flat(options.kp),
+        kd_a_s_per_rad=_flat(options.kd),
+        ki_a_per_rad_s=_flat(options.ki),
+    ),
+    "home": lambda options: Home(posture_rad=_flat(options.posture)),
+    "play": lambda _: PlayStart(),
+    "play-stop": lambda _: PlayStop(),
+    "record start": lambda options: RecordStart(name=options.name),
+    "record stop": lambda _: RecordStop(),
+    "record mark": lambda options: RecordMark(text=options.text),
+}
+_SUMMARIES = {
+    "enable": "switch the boards on; their rotors move 1/12 turn to align (about 3 s)",
+    "disable": "bring every joint to rest, then switch off",
+    "stop": "the safe stop, now, from any state",
+    "reset": "leave the fault state",
+    "mode": "change what joints do",
+    "gains": "change gains of the position law, at the motor",
+    "home": "find every joint's zero, gently",
+    "play": "hand over a trajectory and play it",
+    "play-stop": "leave the trajectory smoothly and hold",
+    "record start": "begin a recording",
+    "record stop": "end the recording",
+    "record mark": "put a remark into the recording",
+    "status": "the same as `armature status`",
+}
+_MOVING = ("enable", "mode", "gains", "home", "play")
+
+
+def add_to(verbs: Verbs, summary: str) -> None:
+    """Add the verb to the command line."""
+    parser = add_verb(verbs, "send", handler=None, summary=summary, example=_EXAMPLE)
+    actions = parser.add_subparsers(metavar="ACTION", required=True)
+    parsers = {name: _add(actions, name) for name in _SUMMARIES if " " not in name}
+    record = add_verb(
+        actions,
+        "record",
+        handler=None,
+        summary="begin, end or annotate a recording",
+        example="  armature send record start first_try",
+    )
+    recordings = record.add_subparsers(metavar="start|stop|mark", required=True)
+    parsers |= {name: _add(recordings, name) for name in _SUMMARIES if " " in name}
+
+    parsers["mode"].add_argument("mode", choices=_SETTABLE)
+    for name in ("mode", "gains"):
+        _add_list(parsers[name], "joint", _words, "NAME", "which joints (default: all)")
+    _add_list(parsers["mode"], "target", _numbers, "X", "per joint: rad, rad/s, A or N·m")
+    parsers["mode"].add_argument(
+        "--duration", type=float, default=0.0, metavar="S", help="of a move to a position"
+    )
+    for gain, unit in (("kp", "A/rad"), ("kd", "A·s/rad"), ("ki", "A/(rad·s)")):
+        _add_list(parsers["gains"], gain, _numbers, "X", f"per joint, in {unit}")
+    _add_list(parsers["home"], "posture", _numbers, "X", "about where the joints are now, in rad")
+    parsers["play"].add_argument(
+        "file",
+        type=Path,
+        metavar="FILE",
+        help="HDF5, NPZ or CSV: t_s, q_rad, dq_rad_s, maybe tau_nm",
+    )
+    parsers["record start"].add_argument("name", nargs="?", default="", metavar="NAME")
+    parsers["record mark"].add_argument("text", metavar="TEXT")
+
+
+def _add(actions: Verbs, action: str) -> argparse.ArgumentParser:
+    parser = add_verb(
+        actions,
+        action.removeprefix("record "),
+        handler=_status if action == "status" else _send,
+        summary=_SUMMARIES[action],
+        example=_EXAMPLE,
+    )
+    # "-0.1,0.2" and "-1e-3" are numbers, not options.
+    parser._negative_number_matcher = re.compile(r"-\.?[0-9]")  # noqa: SLF001
+    parser.set_defaults(action=action, arm=False, wait=False, duration=0.0)
+    if action in _MOVING:
+        parser.add_argument(
+            "--arm", action="store_true", help="yes, move the motors of a real robot"
+        )
+    if action in WAITS:
+        parser.add_argument(
+            "--wait", action="store_true", help=f"until {WAITS[action].purpose}, or a fault"
+        )
+        parser.add_argument(
+            "--timeout", type=float, metavar="S", help="how long to wait (default: long enough)"
+        )
+    add_json_option(parser)
+    add_reach_options(parser)
+    return parser
+
+
+def _add_list(
+    parser: argparse.ArgumentParser, name: str, kind: Callable[[str], object], sign: str, text: str
+) -> None:
+    parser.add_argument(f"--{name}", nargs="+", type=kind, default=[], metavar=sign, help=text)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    values = tuple(float(word) for word in text.split(","))
+    if not all(map(math.isfinite, values)):
+        raise argparse.ArgumentTypeError(f"{text}, expected finite numbers")
+    return values
+
+
+def _flat(groups: list[tuple[T, ...]]) -> tuple[T, ...]:
+    """Values may be separated by spaces or commas."""
+    return tuple(value for group in groups for value in group)
+
+
+def _status(arguments: argparse.Namespace) -> int:
+    with open_client(arguments) as client:
+        status = client.status()
+    if arguments.json:
+        print_json(status)
+    else:
+        print_status(status)
+    return OK
+
+
+def _send(arguments: argparse.Namespace) -> int:
+    if arguments.wait and arguments.action == "mode" and arguments.mode == "velocity":
+        say("armature: mode velocity goes on until another mode is sent: leave out --wait")
+        return USAGE
+    with open_client(arguments, _patience_s(arguments)) as client:
+        status: LoopStatus | None = None
+        duration_s = arguments.duration
+        try:
+            if arguments.action in _MOVING:
+                status = client.status()
+                if not _may_move(arguments, status):
+                    return USAGE
+                if arguments.action == "play":
+                    duration_s = _upload(client, arguments.file, status)
+            result = client.ask(_MAKERS[arguments.action](arguments))
+        except CommandRefusedError as error:
+            return _say_refusal(arguments, error)
+        exit_code, ending = OK, "accepted"
+        if arguments.wait:
+            exit_code, ending = wait_until(
+                client,
+                arguments.action,
+                before=status,
+                timeout_s=arguments.timeout,
+                duration_s=duration_s,
+            )
+    if arguments.action == "record start" and not (result or {}).get("has_recorder", True):
+        say("armature: warning: no recorder reports: start `armature record` within 60 s")
+    _say_ending(arguments, exit_code, ending, result)
+    return exit_code
+
+
+def _patience_s(arguments: argparse.Namespace) -> float:
+    """How long to wait for a loop that is being started."""
+    if not arguments.wait:
+        return 0.0
+    return _PATIENCE_S if arguments.timeout is None else min(_PATIENCE_S, arguments.timeout)
+
+
+def _say_refusal(arguments: argparse.Namespace, error: CommandRefusedError) -> int:
+    say(f"armature: {arguments.action} refused ({error.code}): {error.message}")
+    if arguments.json:
+        refusal = {"code": error.code, "message": error.message}
+        print_json({"action": arguments.action, "ok": False, "error": refusal})
+    return FAILED
+
+
+def _say_ending(arguments: argparse.Namespace, exit_code: int, ending: str, result: object) -> None:
+    is_ok = exit_code == OK
+    if arguments.json:
+        print_json({"action": arguments.action, "ok": is_ok, "ending": ending, "result": result})
+    if is_ok and not arguments.json:
+        print(f"{arguments.action}: {ending}")
+    if not is_ok:
+        say(f"armature: {arguments.action}: {ending}")
+
+
+def _may_move(arguments: argparse.Namespace, status: LoopStatus) -> bool:
+    """Whether a motor may move; on a real robot its limits are shown first."""
+    if status.is_virtual or status.link.removeprefix("spy+").startswith("mock"):
+        return True
+    say(f"robot {status.robot} on {status.link} is real; its limits:")
+    for line in _limits(arguments):
+        say(f"  {line}")
+    if not arguments.arm:
+        say(f"armature: {arguments.action} can move its motors: add --arm if that is safe now")
+    return bool(arguments.arm)
+
+
+def _limits(arguments: argparse.Namespace) -> list[str]:
+    """The joints' limits, from the robot file that the loop uses."""
+    from daq.robot import parse_robot  # noqa: PLC0415
+    from daq.stream.subscriber import Subscriber  # noqa: PLC0415 - NumPy, for real robots only
+
+    where, keys = find_loop(arguments)
+    try:
+        with Subscriber(where, keys=keys) as subscriber:
+            session = subscriber.wait_for_session(3.0)
+    except StreamError as error:
+        return [f"not known: {error}"]
+    robot = parse_robot(session.robot_text, session.robot_source)
+    return [
+        f"{joint.name}: {joint.limits.position_min_rad:g} to {joint.limits.position_max_rad:g} rad,"
+        f" {joint.limits.velocity_max_rad_s:g} rad/s, {joint.limits.torque_max_nm:g} N·m,"
+        f" {joint.limits.current_max_a:g} A"
+        for joint in robot.joints
+    ]
+
+
+def _upload(client: CommandClient, file: Path, status: LoopStatus) -> float:
+    """Hand over a trajectory; returns how long it takes."""
+    from daq.motion.trajectory_file import read_trajectory  # noqa: PLC0415 - NumPy and HDF5
+
+    trajectory = read_trajectory(file, [joint.name for joint in status.joints])
+    rows = len(trajectory.rows)
+
+    def show(done: int) -> None:
+        if sys.stderr.isatty():
+            print(f"\rsent {done} of {rows} rows", end="", file=sys.stderr)
+
+    client.send_trajectory(trajectory.rows, trajectory.has_torque, progress=show)
+    if sys.stderr.isatty():
+        say("")
+    return trajectory.duration_s
