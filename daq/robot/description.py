@@ -166,7 +166,7 @@ class Estimation(Description, frozen=True, kw_only=True):
 
 
 class PublishedParameters(Description, frozen=True, kw_only=True):
-    """A published parameter vector, in the order of seed 003's Table A.1.
+    """A published parameter vector, in the order of Table A.1 of [De Facci 2024].
 
     Per link m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz; then all fv, then all fs.
     """

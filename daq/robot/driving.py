@@ -27,7 +27,7 @@ class Motor(Description, frozen=True, kw_only=True):
 
     @property
     def torque_constant_nm_per_a(self) -> float:
-        """K_i = (3/2)(1/√3)(60/2π)/K_v (seed 003, equation 4.3)."""
+        """K_i = (3/2)(1/√3)(60/2π)/K_v ([De Facci 2024], equation 4.3)."""
         return 1.5 / math.sqrt(3.0) * 60.0 / (2.0 * math.pi) / self.kv_rpm_per_v
 
 
@@ -63,7 +63,7 @@ class BoardPort(Description, frozen=True, kw_only=True):
 
 
 class Friction(Description, frozen=True, kw_only=True):
-    """Friction of one drive, at either side of its gear (seed 003, equation 4.11).
+    """Friction of one drive, at either side of its gear ([De Facci 2024], equation 4.11).
 
     Published tables refer all viscous friction to the motor and all Coulomb friction to the load;
     who knows better where it arises states it there.

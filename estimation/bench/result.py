@@ -1,7 +1,7 @@
 """What the friction bench finds out about a joint: the values that `--json` prints and files keep.
 
-Names carry units. b_eq and f are those of seed 003's Table 4.3: viscous friction at the motor,
-Coulomb friction at the load. Nothing here computes anything.
+Names carry units. b_eq and f are those of [De Facci 2024], Table 4.3: viscous friction at the
+motor, Coulomb friction at the load. Nothing here computes anything.
 """
 
 from __future__ import annotations

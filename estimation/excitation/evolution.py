@@ -3,9 +3,7 @@
 Draws candidates from a normal distribution, and moves and turns it towards the better half. This is
 the plain method with rank-one and rank-μ updates; what it minimises is up to the caller.
 
-References:
-    N. Hansen, "The CMA evolution strategy: a tutorial", arXiv:1604.00772 (2016), whose names and
-    default settings are used here.
+References: [Hansen 2016], whose names and default settings are used here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Fourier trajectories that start and end at rest.
+"""Fourier trajectories that start and end at rest ([De Facci 2024]).
 
 ```
-q(t)  = q₀ + Σ αₖ sin(kω₀t) + βₖ cos(kω₀t)          k = 1 … N, ω₀ = 2πf₀      (seed 003, 3.16)
+q(t)  = q₀ + Σ αₖ sin(kω₀t) + βₖ cos(kω₀t)          k = 1 … N, ω₀ = 2πf₀      (3.16)
 q̇(t)  =      Σ kω₀ (αₖ cos(kω₀t) − βₖ sin(kω₀t))    (its 3.17 has sine and cosine exchanged)
 q̈(t)  =     −Σ (kω₀)² (αₖ sin(kω₀t) + βₖ cos(kω₀t))
 ```

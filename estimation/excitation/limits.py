@@ -33,7 +33,7 @@ from estimation.model.regressor import Regressor
 FloatArray = NDArray[np.float64]
 
 POSITION_MARGIN_RAD = 0.15
-"""The arm of seed 003 lags by up to 0.11 rad on the mock, where gravity is largest."""
+"""The arm of [De Facci 2024] lags by up to 0.11 rad on the mock, where gravity is largest."""
 VELOCITY_SHARE = 0.8
 """The same arm goes up to 8 % faster than it is led, 13 % with springs and play in its gears."""
 LOAD_SHARE = 0.7

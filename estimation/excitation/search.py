@@ -5,9 +5,7 @@ The number of candidates, not time, ends the search: one seed gives one result. 
 sampled at 1 kHz over its whole duration, checked against every limit, and made a little smaller
 until it keeps them all.
 
-References:
-    J. Swevers et al., "Optimal robot excitation and identification", IEEE Transactions on Robotics
-    and Automation 13(5), 1997, doi:10.1109/70.631234.
+References: [Swevers 1997].
 """
 
 from __future__ import annotations

@@ -9,9 +9,7 @@ The rank, and K, are those of the arm with its axes where they are meant to be
 (`estimation.model.exact_geometry`); Φ itself stays as the file states it. `BaseParameters.rounded`
 says what that leaves out.
 
-References:
-    M. Gautier, "Numerical calculation of the base inertial parameters of robots",
-    Journal of Robotic Systems 8(4), 1991, doi:10.1002/rob.4620080405.
+References: [Gautier 1991].
 """
 
 from __future__ import annotations

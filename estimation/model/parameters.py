@@ -1,6 +1,6 @@
 """The parameter vector θ: which numbers, in which order, in which units. Stated once, here.
 
-Seed 003's (3.3) and (3.5) come first, so that its published vectors are the head of ours:
+(3.3) and (3.5) of [De Facci 2024] come first, so that its published vectors are the head of ours:
 
 ```
 θ = [π₁ … πₙ,  fv₁ … fvₙ,  fc₁ … fcₙ,  Ia₁ … Iaₙ,  off₁ …,  fva₁ …,  fst₁ …,  coupled motors]
@@ -62,8 +62,6 @@ DYNAMICS: Final = {
     "motor_drive_inertia": "coupled_drive_inertia_kg_m2",
 }
 """Where the robot file states a kind of parameter: keys of `[joints.dynamics]`."""
-SEED_TERMS: Final = ("viscous", "coulomb")
-"""Those of (3.5)."""
 COUPLED_TERMS: Final = ("viscous", "coulomb", "drive_inertia")
 """Those that a coupled motor has of its own."""
 
@@ -219,7 +217,7 @@ def cad_vector(robot: Robot, parameters: Parameters) -> FloatArray | None:
 
 
 def _drive_values(robot: Robot, index: int) -> dict[str, float]:
-    """At the joint; η makes the motor's own friction smaller there (seed 003, 4.11)."""
+    """At the joint; η makes the motor's own friction smaller there ([De Facci 2024], 4.11)."""
     joint = robot.joints[index]
     reduction = joint.gear_reduction
     if not joint.has_drive:

@@ -1,4 +1,4 @@
-"""The regressor Φ of an arm, for many samples at once: τ = Φ(q, q̇, q̈)·θ (seed 003, 3.6).
+"""The regressor Φ of an arm, for many samples at once: τ = Φ(q, q̇, q̈)·θ ([De Facci 2024], 3.6).
 
 Rigid links come from Pinocchio; friction and drive inertia are columns of our own. The order of θ
 is that of `estimation.model.parameters`.

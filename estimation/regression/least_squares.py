@@ -6,9 +6,7 @@ are: friction that is not modelled lasts for as long as a motion does. The block
 takes long stretches of the record for independent, and tells what the parameters would have been
 had other stretches come by. Nothing here knows robots, recordings or friction.
 
-References:
-    H. R. Künsch, "The jackknife and the bootstrap for general stationary observations",
-    The Annals of Statistics 17(3), 1989, doi:10.1214/aos/1176347265.
+References: [Künsch 1989].
 """
 
 from __future__ import annotations

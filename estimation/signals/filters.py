@@ -101,7 +101,7 @@ def central_difference(values: ArrayLike, *, rate_hz: float) -> FloatArray:
 def second_difference(values: ArrayLike, *, rate_hz: float) -> FloatArray:
     """Second derivative by (x[i+1] - 2x[i] + x[i-1])/h², of second order: its error is h²/12·x⁗.
 
-    The acceleration of seed 003. The first and the last value repeat their neighbours.
+    The acceleration of [De Facci 2024]. The first and the last value repeat their neighbours.
 
     Args:
         values: One column per signal, shape (n,) or (n, k).

@@ -38,8 +38,8 @@ class PreparationSettings:
         decimation: Every so many samples a row.
         trim_s: Dropped at either end of a run.
         velocity: As the board measured it, or from the positions.
-        method: Butterworth, or the rectangular window of seed 003, which also differentiates.
-        differences: Order of the differences after Butterworth; seed 003 has second.
+        method: Butterworth, or [De Facci 2024]'s rectangular window, which also differentiates.
+        differences: Order of the differences after Butterworth; [De Facci 2024] has second.
         exclude_slow_rad_s: A joint slower than this does not count in a row (`Prepared.use`): there
             friction may be anything between its two signs. One speed, or one per joint; None to
             use all.

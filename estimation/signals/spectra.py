@@ -1,6 +1,6 @@
 """Low-pass and derivatives in the frequency domain, and where a trajectory's own content ends.
 
-The filter is the rectangular window of seed 003: every bin above the cut-off frequency becomes
+The filter is [De Facci 2024]'s rectangular window: every bin above the cut-off frequency becomes
 zero. For a record of whole periods that is exact. Any other record is brought to something that
 can be repeated: the line between its ends is taken away, the rest, which then begins and ends at
 zero, is continued by its own point reflection (so that its slope goes on, too), and the line is

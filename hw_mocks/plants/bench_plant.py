@@ -1,4 +1,4 @@
-"""One joint on the bench: motor, gear and a load inertia (seed 003, equations 4.8 to 4.11).
+"""One joint on the bench: motor, gear and a load inertia ([De Facci 2024], 4.8 to 4.11).
 
 The torque is constant during a step, so that each mass has a closed-form motion: it is integrated
 exactly, through standstill and reversal too, and friction really holds it below breakaway.

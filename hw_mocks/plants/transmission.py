@@ -1,6 +1,6 @@
 """What stands between a rotor and its joint: gear, friction, and the gear's play and spring.
 
-Everything is referred to the joint side. By the gear's law τ_L = η·τ_M/k_g (seed 003, equation 4.7)
+Everything is referred to the joint side. By the gear's law τ_L = η·τ_M/k_g ([De Facci 2024], 4.7)
 a torque at the motor counts η/k_g times there, an inertia or viscous friction η/k_g² times;
 equations 4.8 and 4.9 become two masses on either side of one coupling torque.
 """

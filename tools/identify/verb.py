@@ -101,14 +101,14 @@ def _add_preparation(parser: argparse.ArgumentParser) -> None:
         "--filter",
         choices=["butterworth", "fft"],
         default="butterworth",
-        help="zero-phase Butterworth (default), or the rectangular window of the seed",
+        help="zero-phase Butterworth (default), or the rectangular window of [De Facci 2024]",
     )
     group.add_argument(
         "--differences",
         choices=["sixth", "second"],
         default="sixth",
-        help="order of the differences after Butterworth: sixth (default), or the seed's second;"
-        " fft differentiates in the frequency domain",
+        help="order of the differences after Butterworth: sixth (default), or second as in"
+        " [De Facci 2024]; fft differentiates in the frequency domain",
     )
     group.add_argument(
         "--slow",

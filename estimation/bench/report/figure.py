@@ -1,4 +1,4 @@
-"""The figure of the friction bench, after Figure 4.4 of seed 003: for A4 paper, PNG, PDF and SVG.
+"""The friction bench's figure, after [De Facci 2024], Figure 4.4: for A4 paper, PNG, PDF and SVG.
 
 Nothing is fitted here. A load arm measures the torque constant instead of friction and has its own
 figure.

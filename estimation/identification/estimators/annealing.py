@@ -1,12 +1,12 @@
-"""Simulated annealing with penalties: the parameter retrieval (PBRP) of seeds 000 and 003.
+"""Simulated annealing with penalties: PBRP of [Pennese Vulcano], also in [De Facci 2024].
 
-Algorithm 1 of seed 000: minimise φ(x) + ξ_k·γ(x) within a box for ξ_k = 10k, each time from where
+Its Algorithm 1: minimise φ(x) + ξ_k·γ(x) within a box for ξ_k = 10k, each time from where
 the time before ended. γ is the sum of how far constraints are broken: masses, total mass, centres
 of mass, signs of friction, and of every link the triangle inequalities tr(I)/2 − λ_max(I) > 0 of
 its inertia about the centre of mass, I_C = Ī − S(mc)ᵀS(mc)/m, which with a positive mass say that
 its pseudo-inertia is positive definite.
 
-Two things differ from the seed. Starts are links that can exist: of points drawn evenly in a box
+Two things differ from the sources. Starts are links that can exist: of points drawn evenly in a box
 of 52 dimensions none is, and annealing did not find back (errors of 30 to 300 %). And there is no
 first pass without penalties (ξ₁ = 0), which would only leave them again. Steps follow the cost's
 own axes, as long along each as the temperature lets it vary. Runs from several starts are computed

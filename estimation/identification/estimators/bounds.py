@@ -40,7 +40,7 @@ class Ellipsoid:
 class LinkBound:
     """What is known of one link.
 
-    Seed 001 has two ellipsoids, one for all mass and one for the centre of mass. Here is one: the
+    [RAM 2021] has two ellipsoids, one for all mass and one for the centre of mass. Here is one: the
     centre of mass that is inside an ellipsoid is inside it too, and where it is known better the
     box says so.
 

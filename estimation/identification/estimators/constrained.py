@@ -1,4 +1,4 @@
-"""CLS-1, CLS-2 and CLS-3: least squares among arms that can exist (seed 001), as convex programmes.
+"""CLS-1, CLS-2 and CLS-3: least squares among arms that can exist, as convex programmes [RAM 2021].
 
 The cost is ‖R·(β(θ)) − z‖² on the triangular factor, so that it does not matter how many samples
 there are. Among all θ with equally good torques a faint pull towards CAD picks one (without CAD,
@@ -6,12 +6,7 @@ towards zero): data do not tell single links. With a prior, the pull is as stron
 the Bregman divergence of −log det from CAD's pseudo-inertias, which is the same in any unit and
 frame.
 
-References:
-    C. D. Sousa, R. Cortesão, "Physical feasibility of robot base inertial parameter
-    identification: a linear matrix inequality approach", The International Journal of Robotics
-    Research 33(6), 2014, doi:10.1177/0278364913514870.
-    T. Lee, P. M. Wensing, F. C. Park, "Geometric robot dynamic identification: a convex
-    programming approach", IEEE Transactions on Robotics 36(2), 2020, doi:10.1109/TRO.2019.2926491.
+References: [Sousa 2014], [Lee 2020].
 """
 
 from __future__ import annotations

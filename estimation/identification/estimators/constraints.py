@@ -25,7 +25,7 @@ CONSISTENCY_MARGIN = 1e-6
 
 
 class Realism(StrEnum):
-    """How much physics a constrained estimate keeps to (seed 001)."""
+    """How much physics a constrained estimate keeps to ([RAM 2021])."""
 
     BOUNDS = "bounds"
     """CLS-1: bounds on masses and centres of mass: a box, or else the link's ellipsoid."""

@@ -8,10 +8,7 @@ noise, simulated in the recorded control loop with the model itself:
 
 Where gains are not known, Z follows the reference: unbiased too, but less alike and so less sure.
 
-References:
-    A. Janot, P.-O. Vandanjon, M. Gautier, "A generic instrumental variable approach for industrial
-    robot identification", IEEE Transactions on Control Systems Technology 22(1), 2014,
-    doi:10.1109/TCST.2013.2246163.
+References: [Janot 2014].
 """
 
 from __future__ import annotations

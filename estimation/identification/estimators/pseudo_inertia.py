@@ -3,10 +3,7 @@
 J = ∫(x, 1)(x, 1)ᵀ dm = [[Σ, mc], [mcᵀ, m]] with Σ = tr(Ī)/2·1 − Ī. A positive definite inertia
 alone is not enough: J ≻ 0 says that there is mass, somewhere, that has these moments.
 
-References:
-    P. M. Wensing, S. Kim, J.-J. E. Slotine, "Linear matrix inequalities for physically-consistent
-    inertial parameter identification", IEEE Robotics and Automation Letters 3(1), 2018,
-    doi:10.1109/LRA.2017.2729659.
+References: [Wensing 2018].
 """
 
 from __future__ import annotations

@@ -1,16 +1,15 @@
-"""Sequential quadratic programming from several starts: the constrained estimator of seed 003.
+"""Sequential quadratic programming from several starts: the estimator of [De Facci 2024].
 
 Its (3.11) to (3.13): masses, total mass, boxes for centres of mass, friction that opposes motion;
 and, instead of definite inertias, which are not enough, every pseudo-inertia positive definite by
-a margin. The seed expects many local minima and therefore starts anew many times; cost and
+a margin. The source expects many local minima and therefore starts anew many times; cost and
 constraints are convex, so that all starts that succeed end at the same place, which is CLS-2's.
 
 The unknowns are turned and scaled so that the cost's second derivative is the identity matrix:
 with H = MᵀM + ρ·1 = V·diag(w²)·Vᵀ and x = V·diag(1/w)·z it is ½‖z − z₀‖². That is what SLSQP
 assumes at first, and it then need not find out.
 
-References:
-    D. Kraft, "A software package for sequential quadratic programming", DFVLR-FB 88-28, 1988.
+References: [Kraft 1988].
 """
 
 from __future__ import annotations

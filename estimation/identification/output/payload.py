@@ -1,6 +1,6 @@
 """What the arm carries: two identifications, with and without, and their difference as one body.
 
-A payload is a change δπ of the last link's ten parameters (seed 003), so that base parameters
+A payload is a change δπ of the last link's ten parameters [De Facci 2024], so that base parameters
 change by Δβ = B·δπ with the last link's columns B of the base mapping. Of all bodies that can
 exist, the one nearest to the measured difference, by how sure that is:
 

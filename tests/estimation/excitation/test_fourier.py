@@ -15,7 +15,7 @@ def series(f0_hz: float = 0.1, harmonics: int = 5, joints: int = 3) -> FourierTr
     return free.series(f0_hz, generator.normal(size=joints), coefficients)
 
 
-def test_the_series_is_that_of_the_thesis() -> None:
+def test_the_series_is_the_published_one() -> None:
     """(3.16), term by term."""
     trajectory = series()
     t = 1.7

@@ -52,8 +52,8 @@ def assert_limits_are_kept(found: Excitation, robot: Robot) -> None:
 
 @pytest.mark.acceptance
 @pytest.mark.parametrize("seed", range(5) if IS_LONG else [0])
-def test_condition_of_the_arm_of_the_thesis(seed: int) -> None:
-    """0.1 Hz, 5 harmonics, 20 s: at most 25 (the thesis has 47), every limit kept."""
+def test_condition_of_the_published_arm(seed: int) -> None:
+    """0.1 Hz, 5 harmonics, 20 s: at most 25 ([De Facci 2024] has 47), every limit kept."""
     robot = laas4()
     found = find(robot, seed=seed, evaluations=None if IS_LONG else 1000)
     assert (found.rank, found.parameters) == (32, 52)

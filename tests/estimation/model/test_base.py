@@ -8,17 +8,17 @@ from estimation.model.base import condition_numbers, find_base
 from estimation.model.parameters import choose_parameters
 from estimation.model.regressor import Regressor
 
-SEED_TERMS = ("viscous", "coulomb")
+PUBLISHED_TERMS = ("viscous", "coulomb")
 
 
-@pytest.mark.parametrize(("terms", "rank", "count"), [(SEED_TERMS, 30, 48), (None, 32, 52)])
-def test_ranks_of_the_arm_are_those_of_seed_003(terms, rank, count):
+@pytest.mark.parametrize(("terms", "rank", "count"), [(PUBLISHED_TERMS, 30, 48), (None, 32, 52)])
+def test_ranks_of_the_arm_are_the_published_ones(terms, rank, count):
     regressor, base = model_of(terms)
     assert (base.rank, len(regressor.parameters)) == (rank, count)
     assert base.gap > 1e6
 
 
-@pytest.mark.parametrize("terms", [SEED_TERMS, None])
+@pytest.mark.parametrize("terms", [PUBLISHED_TERMS, None])
 def test_the_rank_does_not_depend_on_what_was_drawn(terms):
     regressor, base = model_of(terms)
     for seed in range(1, 4):

@@ -15,7 +15,7 @@ from hw_mocks.plants.truth import draw_truth
 ALL_TERMS = ("viscous", "coulomb", "drive_inertia", "offset", "asymmetric", "stribeck")
 
 
-def test_the_head_of_theta_is_the_published_vector_of_seed_003():
+def test_the_head_of_theta_is_the_published_vector():
     parameters = choose_parameters(laas4(), ("viscous", "coulomb"))
     assert len(parameters) == 48
     assert parameters.symbols[:11] == (*(f"{kind}1" for kind in INERTIAL), "m2")

@@ -1,4 +1,4 @@
-"""A real bench, published with its results: EMPS of Janot, Gautier and Brunot, 2019.
+"""A real bench, published with its results ([EMPS 2019]).
 
 The recordings are not part of the project; ARMATURE_DATA names the folder that holds them.
 """

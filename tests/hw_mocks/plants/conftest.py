@@ -1,4 +1,4 @@
-"""The two robots of seed 003, written out here: the physics is tested without the robot files."""
+"""The two robots of [De Facci 2024], written out: physics is tested without the robot files."""
 
 import math
 

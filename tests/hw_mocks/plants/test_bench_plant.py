@@ -1,4 +1,4 @@
-"""The bench against closed-form solutions of equation 4.11 (seed 003)."""
+"""The bench against closed-form solutions of equation 4.11 in [De Facci 2024]."""
 
 import dataclasses
 import math
