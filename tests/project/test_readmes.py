@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 import subprocess
@@ -13,9 +14,12 @@ import pytest
 
 PROJECT = Path(__file__).parents[2]
 ARMATURE = Path(sys.executable).with_name("armature")
-READMES = sorted(
-    [PROJECT / "README.md", *PROJECT.glob("*/README.md"), *PROJECT.glob("tests/*/README.md")]
-)
+READMES = [
+    PROJECT / "README.md",
+    *sorted(PROJECT.glob("docs/*.md")),
+    *sorted(PROJECT.glob("*/README.md")),
+    *sorted(PROJECT.glob("tests/*/README.md")),
+]
 
 
 def python_blocks(readme: Path) -> list[str]:
@@ -26,6 +30,19 @@ def python_blocks(readme: Path) -> list[str]:
 def test_the_examples_of_a_package_run(package: str) -> None:
     (code,) = python_blocks(PROJECT / package / "README.md")
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=100)
+
+
+def test_the_examples_of_estimation_run(tmp_path: Path) -> None:
+    packed = PROJECT / "tests" / "files_of_0_1" / "arm.h5.gz"
+    (tmp_path / "rec.h5").write_bytes(gzip.decompress(packed.read_bytes()))
+    said = []
+    for code in python_blocks(PROJECT / "estimation" / "README.md"):
+        command = [sys.executable, "-W", "error", "-c", code]
+        done = subprocess.run(
+            command, check=True, cwd=tmp_path, text=True, capture_output=True, timeout=100
+        )
+        said.append([line.split()[0] for line in done.stdout.splitlines()])
+    assert said == [["uls", "cls2"], ["fv", "fc"]]
 
 
 @pytest.mark.compiler

@@ -2,7 +2,8 @@
 
 Only for programs on this computer: it has no keys, so it listens on 127.0.0.1 alone, and it only
 tells; nothing can be commanded through it. In PlotJuggler choose *Streaming: ZMQ Subscriber*,
-address `tcp://localhost:9872`, no topic, MessagePack.
+address `tcp://localhost:9872`, MessagePack. Its topics are a filter by prefix: leave them empty, or
+write `armature`.
 """
 
 from __future__ import annotations
