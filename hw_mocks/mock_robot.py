@@ -98,13 +98,6 @@ class MockRobot:
         """How far the simulation has come."""
         return self._now_ns
 
-    def board_on(self, device: str) -> MockBoard:
-        """The board on an SPI device of the robot file."""
-        for port, board in zip(self.robot.boards, self.boards, strict=True):
-            if port.spi.device == device:
-                return board
-        raise KeyError(device)
-
     def advance_to(self, time_ns: int) -> None:
         """Simulate up to a moment, in whole steps."""
         while self._now_ns + STEP_NS <= time_ns:

@@ -142,7 +142,7 @@ def make_loop(
     machine = Machine(units, events, ramp_s=robot.safety.ramp_s, period_s=period_s)
     cycle = Cycle(
         units,
-        make_guards(robot, units, machine, events),
+        make_guards(robot, units, machine),
         machine=machine,
         control=Control(
             axes,

@@ -39,12 +39,10 @@ class Home:
     Attributes:
         motor_offset_rad: Joint angle = direction · (motor position + this) / gear reduction.
         start_rad: Joint angle where the search began.
-        hint_error_rad: How far the hint was off.
     """
 
     motor_offset_rad: float
     start_rad: float
-    hint_error_rad: float
 
 
 def locate_zero(
@@ -90,7 +88,7 @@ def locate_zero(
             f" to {limits.position_max_rad:g} rad; check the hint and joint_offset_rad",
         )
     motor_offset_rad = drive.direction * drive.gear_reduction * index_rad - index_motor_rad
-    return Home(motor_offset_rad, start_rad, error_rad)
+    return Home(motor_offset_rad, start_rad)
 
 
 class Travel:

@@ -19,7 +19,7 @@ and is found only there.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -28,7 +28,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from daq.motion.errors import TrajectoryFileError
-from daq.motion.playback import Playback
 from daq.motion.table_file import QUANTITIES, Table, read_table
 from daq.stream.messages import ROWS_MAX
 
@@ -56,14 +55,12 @@ class Trajectory:
         joints: How many joints.
         period_s: Time between two rows.
         is_resampled: Whether the file had another rate.
-        has_own_speed: Whether dq was in the file.
     """
 
     rows: Array
     joints: int
     period_s: float
     is_resampled: bool
-    has_own_speed: bool
 
     @property
     def has_torque(self) -> bool:
@@ -74,16 +71,6 @@ class Trajectory:
     def duration_s(self) -> float:
         """From the first row to the last."""
         return (len(self.rows) - 1) * self.period_s
-
-    def chunks(self, rows: int = 300) -> Iterator[bytes]:
-        """The rows as little-endian doubles, so many at a time: as they are uploaded."""
-        packed = np.ascontiguousarray(self.rows, dtype="<f8")
-        for first in range(0, len(packed), rows):
-            yield packed[first : first + rows].tobytes()
-
-    def playback(self) -> Playback:
-        """The motion."""
-        return Playback(self.joints, has_torque=self.has_torque, chunks=self.chunks())
 
 
 def read_trajectory(
@@ -124,7 +111,6 @@ def read_trajectory(
         joints=len(joint_names),
         period_s=period_s,
         is_resampled=is_resampled,
-        has_own_speed=table.dq is not None,
     )
 
 

@@ -99,11 +99,6 @@ class Drive(Description, frozen=True, kw_only=True):
     friction_cad: Friction | None = None
     """The values that the CAD parameter vector carries (Table A.1), where published."""
 
-    @property
-    def gear_ratio(self) -> float:
-        """k_g: joint speed over motor speed."""
-        return 1.0 / self.gear_reduction
-
 
 class Gains(Description, frozen=True, kw_only=True):
     """Gains of the board's position law, at the motor, as they go over the wire."""

@@ -146,13 +146,6 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     link: Text
 
 
-class Batch(NamedTuple):
-    """A batch as it was received or read."""
-
-    header: Header
-    payload: bytes
-
-
 class BatchError(DaqError, ValueError):
     """Bytes that are no batch of ours, or of another version."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,44 +19,22 @@ NO_EXCHANGE = 255
 """Stands for the outcome of an exchange that did not take place."""
 
 
-class CycleTiming(NamedTuple):
-    """When a cycle happened and how long it took.
-
-    Attributes:
-        seq: Number of the sample in its session, from 0; executed cycles, not periods.
-        t_ns: Monotonic clock when the cycle woke up.
-        wake_ns: How late that was.
-        transfer_ns: Time spent in the links.
-        work_ns: The rest of the cycle *before* this one: this one has not ended yet.
-        skipped: Whole periods left out before this cycle; clipped at 65535.
-        state: `daq.samples.states.State` at the end of the cycle.
-    """
-
-    seq: int
-    t_ns: int
-    wake_ns: int
-    transfer_ns: int
-    work_ns: int
-    skipped: int
-    state: int
-
-
 _TIMING = struct.Struct("<QqIIIHB")
 _TIMING_FIELDS = [
-    ("seq", "<u8"),
-    ("t_ns", "<i8"),
-    ("wake_ns", "<u4"),
-    ("transfer_ns", "<u4"),
-    ("work_ns", "<u4"),
-    ("skipped", "<u2"),
-    ("state", "u1"),
+    ("seq", "<u8"),  # number in its session, from 0; executed cycles, not periods
+    ("t_ns", "<i8"),  # monotonic clock when the cycle woke up
+    ("wake_ns", "<u4"),  # how late that was
+    ("transfer_ns", "<u4"),  # spent in the links
+    ("work_ns", "<u4"),  # the rest of the cycle *before* this one: this one has not ended yet
+    ("skipped", "<u2"),  # whole periods left out before this cycle; clipped at 65535
+    ("state", "u1"),  # `daq.samples.states.State` at the end of the cycle
 ]
 
 
 class SampleLayout:
     """Where things are in a sample of a robot.
 
-    A sample is `CycleTiming`, then for all joints `motor_offset_rad`, `joint_mode` and
+    A sample is the cycle's timing, then for all joints `motor_offset_rad`, `joint_mode` and
     `joint_is_homed`, then for each board `outcome`, the command frame and the reply frame. A reply
     that was too short is filled with zeros. Joint angle = direction · (motor position on the wire
     + motor_offset_rad) / gear reduction.
@@ -90,7 +68,7 @@ class SampleLayout:
         self._joints = struct.Struct(f"<{joint_count}d{joint_count}B{joint_count}B")
 
     pack_timing = staticmethod(_TIMING.pack)
-    """The first part of a sample, from the values of a `CycleTiming`."""
+    """The first part of a sample, from the values of its timing in order."""
 
     def pack_joints(
         self,

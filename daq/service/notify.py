@@ -6,6 +6,7 @@ must not stumble because nobody listens. Without `NOTIFY_SOCKET` every call does
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 from collections.abc import Mapping
@@ -22,12 +23,10 @@ class Notifier:
     Attributes:
         watchdog_interval_s: How often to call `watchdog`: half of what systemd waits; None without
             a watchdog.
-        undelivered: Messages that could not be sent.
     """
 
     def __init__(self, address: str | None = None, *, watchdog_s: float | None = None) -> None:
         self.watchdog_interval_s = watchdog_s / 2 if watchdog_s else None
-        self.undelivered = 0
         self._address = b""
         self._socket: socket.socket | None = None
         if address and address[0] in "/@":
@@ -73,8 +72,6 @@ class Notifier:
     def _send(self, message: bytes) -> None:
         if self._socket is None:
             return
-        try:
+        with contextlib.suppress(OSError):  # nobody is there, or does not listen: no reason to end
             # By address each time: systemd may have made its socket anew.
             self._socket.sendto(message, self._address)
-        except OSError:
-            self.undelivered += 1

@@ -75,7 +75,6 @@ def test_the_loop_takes_the_file_as_it_is(excite: Excite, tmp_path: Path) -> Non
     robot = load_robot("laas4")
     trajectory = read_trajectory(tmp_path / "traj.h5", [joint.name for joint in robot.joints])
     assert not trajectory.is_resampled
-    assert trajectory.has_own_speed
     assert not trajectory.has_torque
     assert trajectory.duration_s == pytest.approx(13.0)
     check_rows(trajectory.rows, robot)

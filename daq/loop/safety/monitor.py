@@ -102,14 +102,11 @@ class UnitGuard:
             at even if it is plain.
     """
 
-    def __init__(
-        self, unit: Unit, bus: Bus, safety: Safety, machine: Machine, events: Events
-    ) -> None:
+    def __init__(self, unit: Unit, bus: Bus, safety: Safety, machine: Machine) -> None:
         self._unit = unit
         self._bus = bus
         self._safety = safety
         self._machine = machine
-        self._events = events
         self._axes = [AxisGuard(axis, unit, safety, self._trip_limit) for axis in unit.axes]
         self._strikes = Strikes()
         self.is_alert = False
@@ -266,8 +263,6 @@ class DeadlineBudget:
         self._events.add("overrun", f"{skipped} {noun} skipped: {cause}", severity="warning")
 
 
-def make_guards(
-    robot: Robot, units: Sequence[Unit], machine: Machine, events: Events
-) -> list[UnitGuard]:
+def make_guards(robot: Robot, units: Sequence[Unit], machine: Machine) -> list[UnitGuard]:
     """One guard per board."""
-    return [UnitGuard(unit, robot.bus, robot.safety, machine, events) for unit in units]
+    return [UnitGuard(unit, robot.bus, robot.safety, machine) for unit in units]

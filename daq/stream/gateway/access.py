@@ -29,8 +29,6 @@ class Access:
 
     Attributes:
         socket: To wait for questions; not to be used otherwise.
-        accepted: How many connections were let in.
-        refused: How many were not.
     """
 
     def __init__(self, context: zmq.Context[Any], keys: Keys) -> None:
@@ -38,8 +36,6 @@ class Access:
         self.socket = context.socket(zmq.ROUTER)
         self.socket.linger = 0
         self.socket.bind(_ENDPOINT)
-        self.accepted = 0
-        self.refused = 0
 
     def poll(self) -> bool:
         """Decide about at most one connection that is waiting; never blocks.
@@ -57,10 +53,8 @@ class Access:
             if (version, domain, mechanism) == (b"1.0", ZAP_DOMAIN, b"CURVE"):
                 name = self._names.get(key)
         if name is None:
-            self.refused += 1
             verdict = [b"400", b"this key is not allowed", b"", b""]
         else:
-            self.accepted += 1
             verdict = [b"200", b"", name, b""]
         self.socket.send_multipart([*parts[:2], b"1.0", *parts[3:4], *verdict], _NOBLOCK)
         return True

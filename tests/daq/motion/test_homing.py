@@ -127,7 +127,6 @@ def test_the_zero_is_recovered_exactly_with_a_fair_hint(
     home = locate_zero(each, index_motor_rad=index, start_motor_rad=start, hint_rad=hint)
     assert direction * (start + home.motor_offset_rad) / gear == pytest.approx(q, abs=1e-9)
     assert home.start_rad == pytest.approx(q, abs=1e-9)
-    assert home.hint_error_rad == pytest.approx(hint - q, abs=1e-9)
 
 
 @given(

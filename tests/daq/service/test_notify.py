@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 from collections.abc import Iterator
@@ -42,18 +43,22 @@ def test_every_message(listener: tuple[socket.socket, str]) -> None:
         "STATUS=active READY=1 Größe".encode(),
         b"STOPPING=1",
     ]
-    assert notifier.undelivered == 0
 
 
 def test_a_systemd_that_does_not_listen_never_blocks(listener: tuple[socket.socket, str]) -> None:
-    _, address = listener
+    bound, address = listener
     notifier = Notifier(address)
 
     for _ in range(2000):
         notifier.watchdog()
     notifier.close()
 
-    assert notifier.undelivered > 0
+    received = 0
+    bound.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while bound.recv(100):
+            received += 1
+    assert 0 < received < 2000
 
 
 @pytest.mark.parametrize("address", ["/nowhere/at/all", "@nobody-listens-here", "/" + 200 * "x"])
@@ -61,20 +66,18 @@ def test_nobody_there(address: str) -> None:
     notifier = Notifier(address)
     notifier.ready()
     notifier.close()
-    assert notifier.undelivered == 1
 
 
 def test_a_socket_made_anew_is_found(tmp_path: Path) -> None:
     path = tmp_path / "notify"
     notifier = Notifier(str(path))
-    for expected in range(2):
+    for _ in range(2):
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as bound:
             bound.bind(str(path))
             notifier.watchdog()
             assert bound.recv(100, socket.MSG_DONTWAIT) == b"WATCHDOG=1"
         path.unlink()
         notifier.watchdog()
-        assert notifier.undelivered == expected + 1
     notifier.close()
 
 
@@ -91,7 +94,6 @@ def test_no_text_and_no_address_raises(text: str, address: str) -> None:
 def test_without_a_socket_nothing_happens(address: str | None) -> None:
     notifier = Notifier(address)
     notifier.ready()
-    assert notifier.undelivered == 0
 
 
 @pytest.mark.parametrize(

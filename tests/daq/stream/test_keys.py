@@ -39,7 +39,6 @@ def test_listed_key_may_command_and_subscribe(
         assert robot.receive().session.session == "run-1"
 
     assert loop.told(Stop)
-    assert tcp_server.access.accepted == 2
 
 
 def test_unlisted_key_gets_nothing(tcp_server: Any, address: str, loop: Any, parties: Any) -> None:
@@ -56,8 +55,6 @@ def test_unlisted_key_gets_nothing(tcp_server: Any, address: str, loop: Any, par
         robot.receive(REFUSED_S)
 
     assert loop.commands == []
-    assert tcp_server.access.accepted == 0
-    assert tcp_server.access.refused >= 2
 
 
 @pytest.mark.parametrize("kind", [zmq.DEALER, zmq.REQ, zmq.SUB])

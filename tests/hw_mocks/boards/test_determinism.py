@@ -102,10 +102,3 @@ def test_the_description_stays_as_it_was(rig: MakeRig, arm4: Robot) -> None:
 def test_a_profile_that_does_not_exist_is_refused(bench: Robot) -> None:
     with pytest.raises(MockConfigError, match="board bench"):
         MockRobot(bench, profile="nonsense")
-
-
-def test_boards_are_found_by_device(arm4: Robot) -> None:
-    robot = MockRobot(arm4)
-    assert robot.board_on("/dev/spidev0.1") is robot.boards[1]
-    with pytest.raises(KeyError):
-        robot.board_on("/dev/spidev9.9")

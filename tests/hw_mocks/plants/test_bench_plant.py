@@ -27,7 +27,7 @@ def truth(bench):
 @pytest.fixture(scope="module")
 def equation(bench, truth):
     """J_eq, b_eq and f·k_g of equation 4.11."""
-    (joint,), k_g = truth.joints, bench.joints[0].drive.gear_ratio
+    (joint,), k_g = truth.joints, 1.0 / bench.joints[0].drive.gear_reduction
     inertia = joint.rotor_inertia_kg_m2 + joint.load_inertia_kg_m2 * k_g**2
     return inertia, joint.viscous_motor_nm_s_per_rad, joint.coulomb_joint_nm * k_g
 
@@ -133,7 +133,7 @@ def test_the_length_of_a_step_does_not_matter(start_rad_s, torque_nm, viscous):
 @given(torques=st.lists(st.floats(-0.05, 0.05), min_size=1, max_size=20))
 def test_friction_is_the_same_on_either_side_of_the_gear(bench, truth, torques):
     """Equation 4.11: b_L at the load is b_L·k_g² at the motor, f there is f·k_g."""
-    (joint,), k_g = truth.joints, bench.joints[0].drive.gear_ratio
+    (joint,), k_g = truth.joints, 1.0 / bench.joints[0].drive.gear_reduction
     other = change(
         truth,
         viscous_motor_nm_s_per_rad=0.0,
