@@ -21,7 +21,16 @@ from collections.abc import Sequence
 
 
 class DaqError(Exception):
-    """Base of everything that `daq` raises on purpose."""
+    """Base of everything that `daq` raises on purpose.
+
+    Attributes:
+        code: What happened, in a word for programs and tests that outlives the sentence; empty
+            where the class says it all.
+    """
+
+    def __init__(self, *arguments: object, code: str = "") -> None:
+        super().__init__(*arguments)
+        self.code = code
 
 
 class ConfigError(DaqError, ValueError):

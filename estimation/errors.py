@@ -14,7 +14,15 @@ from __future__ import annotations
 
 
 class EstimationError(Exception):
-    """Base of everything that `estimation` raises on purpose."""
+    """Base of everything that `estimation` raises on purpose.
+
+    Attributes:
+        code: What happened, in a word for programs and tests that outlives the sentence.
+    """
+
+    def __init__(self, *arguments: object, code: str = "") -> None:
+        super().__init__(*arguments)
+        self.code = code
 
 
 class DatasetError(EstimationError, ValueError):
@@ -44,6 +52,6 @@ class UrdfError(EstimationError, ValueError):
         problem: What is wrong, and what to do.
     """
 
-    def __init__(self, source: str, problem: str) -> None:
+    def __init__(self, source: str, problem: str, *, code: str = "") -> None:
         self.source, self.problem = source, problem
-        super().__init__(f"{source}: {problem}")
+        super().__init__(f"{source}: {problem}", code=code)

@@ -45,9 +45,9 @@ class TrajectoryFileError(MotionError):
         path: The file.
     """
 
-    def __init__(self, path: object, message: str) -> None:
+    def __init__(self, path: object, message: str, *, code: str = "") -> None:
         self.path = path
-        super().__init__(f"{path}: {message}")
+        super().__init__(f"{path}: {message}", code=code)
 
 
 class HomingError(MotionError):
@@ -57,6 +57,6 @@ class HomingError(MotionError):
         joint: Name of the joint.
     """
 
-    def __init__(self, joint: str, message: str) -> None:
+    def __init__(self, joint: str, message: str, *, code: str = "") -> None:
         self.joint = joint
-        super().__init__(f"{joint}: {message}")
+        super().__init__(f"{joint}: {message}", code=code)

@@ -29,9 +29,8 @@ class RefusedError(DaqError):
     """
 
     def __init__(self, code: str, message: str) -> None:
-        self.code = code
         self.message = message
-        super().__init__(message)
+        super().__init__(message, code=code)
 
 
 class StreamError(DaqError):
@@ -55,9 +54,8 @@ class CommandRefusedError(StreamError):
     """
 
     def __init__(self, code: str, message: str) -> None:
-        self.code = code
         self.message = message
-        super().__init__(message)
+        super().__init__(message, code=code)
 
 
 class CommandTimeoutError(StreamError, TimeoutError):

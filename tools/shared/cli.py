@@ -175,7 +175,7 @@ def run_guarded(run: Callable[[], int]) -> int:
         # What is still buffered fails here if it fails, and not while Python shuts down.
         sys.stdout.flush()
     except (ConfigError, MockConfigError) as error:
-        say(f"armature: {error}")
+        _say_error(error)
         return USAGE
     except (KeyboardInterrupt, ImportError) as error:
         if not _was_interrupted(error):
@@ -186,7 +186,7 @@ def run_guarded(run: Callable[[], int]) -> int:
         _drop_output()
         return OK
     except (DaqError, ProtocolError, MockError, EstimationError) as error:
-        say(f"armature: {error}")
+        _say_error(error)
         return FAILED
     except OSError as error:
         # A full disk, no place for temporary files: nothing that a traceback would explain better.
@@ -194,6 +194,12 @@ def run_guarded(run: Callable[[], int]) -> int:
         _drop_output()
         return FAILED
     return exit_code
+
+
+def _say_error(error: DaqError | ProtocolError | MockError | EstimationError) -> None:
+    """Say what happened, and the error's code where it has one: that can be searched for."""
+    code = error.code if isinstance(error, DaqError | EstimationError) else ""
+    say(f"armature: {error}" + (f" [{code}]" if code else ""))
 
 
 def _was_interrupted(error: BaseException | None) -> bool:
