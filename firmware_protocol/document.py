@@ -119,6 +119,10 @@ def _behaviour(profile: Profile) -> Iterable[str]:
     reference = "advanced by ωref·t" if b.is_reference_advanced else "held"
     yield f"- Position wraps at ±{b.position_wrap_turns:g} turns."
     yield f"- Isat = 0 means {limit}."
+    yield (
+        f"- Measured velocities are low-passed at {b.velocity_filter_hz:g} Hz, currents at "
+        f"{b.current_filter_hz:g} Hz, both by a filter of first order."
+    )
     yield f"- Between frames the position reference is {reference}."
     latest = f" to k+{b.reply_lag_max}" if b.reply_lag_max > 1 else ""
     yield f"- On SPI the reply to command k is in exchange k+1{latest}; on RS-485 it follows it."

@@ -33,7 +33,9 @@ class Behaviour:
     Attributes:
         position_wrap_turns: Reported positions wrap at plus and minus this.
         current_max_a: The board's own limit, also meant by Isat = 0; None for no limit.
-        is_reference_advanced: Whether θref moves on by ωref·t between frames.
+        velocity_filter_hz: Corner of the first-order low-pass on measured velocities.
+        current_filter_hz: Of the one on measured currents.
+        is_reference_advanced: Whether θref moves on by ωref·t between frames; else it is held.
         reply_lag_max: The reply to command k is in exchange k+1, or as late as k + this.
         frame_gap_min_s: Shortest time between two frames.
         on_watchdog: What the motors do after a command timeout.
@@ -44,6 +46,8 @@ class Behaviour:
 
     position_wrap_turns: float
     current_max_a: float | None
+    velocity_filter_hz: float
+    current_filter_hz: float
     is_reference_advanced: bool
     reply_lag_max: int
     frame_gap_min_s: float

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from daq.robot import BoardPort, Joint, Robot
+from daq.robot import BoardPort, DrivenJoint, DrivenRobot
 from firmware_protocol.errors import UnknownNameError
 from firmware_protocol.profile import Profile
 from firmware_protocol.profiles import profile_named
@@ -48,7 +48,7 @@ class MockRobot:
 
     def __init__(
         self,
-        robot: Robot,
+        robot: DrivenRobot,
         *,
         profile: str | None = None,
         seed: int = 0,
@@ -128,7 +128,7 @@ class MockRobot:
     ) -> MockBoard:
         own, *per_output = (np.random.default_rng(part) for part in stream.spawn(3))
 
-        def output(joint: Joint | None, generator: np.random.Generator) -> MotorOutput:
+        def output(joint: DrivenJoint | None, generator: np.random.Generator) -> MotorOutput:
             connection = None
             if joint is not None:
                 number = self.robot.joints.index(joint)

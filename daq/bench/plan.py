@@ -16,7 +16,7 @@ import msgspec
 
 from daq.errors import ConfigError
 from daq.recording.bench_events import BenchHeader, LoadArm, MockTruth
-from daq.robot import Gains, Joint, Robot
+from daq.robot import DrivenJoint, DrivenRobot, Gains
 from daq.robot.editing.velocity_gains import advice, choose_gains
 
 TURN_MAX_S = 4.0
@@ -130,8 +130,8 @@ def read_plan(path: Path) -> BenchPlan:
 
 
 def make_plan(
-    robot: Robot,
-    joint: Joint,
+    robot: DrivenRobot,
+    joint: DrivenJoint,
     wishes: Wishes,
     *,
     seed: int,
@@ -226,7 +226,7 @@ def make_plan(
     )
 
 
-def _check_load(robot: Robot, joint: Joint, arm: LoadArm, coulomb_nm: float) -> None:
+def _check_load(robot: DrivenRobot, joint: DrivenJoint, arm: LoadArm, coulomb_nm: float) -> None:
     """Whether the motor can lift the weight."""
     drive, k_i = joint.drive, robot.motor_of(joint).torque_constant_nm_per_a
     weight_nm = arm.mass_kg * arm.length_m * math.hypot(*robot.gravity_m_s2)
@@ -274,8 +274,8 @@ def _is_clear(motor_rad_s: float, pole_pairs: int, rate_hz: float) -> bool:
 
 
 def _sweep(
-    robot: Robot,
-    joint: Joint,
+    robot: DrivenRobot,
+    joint: DrivenJoint,
     wishes: Wishes,
     *,
     share: float,
@@ -329,7 +329,7 @@ def _sweep(
     return tuple(driven)
 
 
-def _window(joint: Joint) -> tuple[float, float]:
+def _window(joint: DrivenJoint) -> tuple[float, float]:
     """Where a mounted joint is measured: whole motor turns in the middle of its range."""
     limits = joint.limits
     middle_rad = 0.5 * (limits.position_min_rad + limits.position_max_rad)
@@ -350,7 +350,7 @@ def run_up_rad(joint_velocity_rad_s: float) -> float:
     return abs(joint_velocity_rad_s) * _RUN_UP_S + 0.02
 
 
-def _speed_within(joint: Joint, window_rad: tuple[float, float]) -> float:
+def _speed_within(joint: DrivenJoint, window_rad: tuple[float, float]) -> float:
     """The speed at which run-up, window and braking fit into the range."""
     limits = joint.limits
     room_rad = min(window_rad[0] - limits.position_min_rad, limits.position_max_rad - window_rad[1])

@@ -13,10 +13,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from daq.boards.outcomes import Counters, Outcome, Reading
+from daq.boards.outcomes import Counters, Reading
 from daq.errors import UnsafeCommandError
 from daq.links.failures import transport_error
 from daq.links.link import Link
+from daq.samples.states import Outcome
 from firmware_protocol.codec import FrameCodec, command_codec, reply_codec
 from firmware_protocol.errors import ProtocolError, ProtocolVersionError, is_idle_line
 from firmware_protocol.fields import Framing
@@ -322,7 +323,7 @@ class Board:
             # Counted as lost or late when the next reply tells which.
             self._suspect = (self._index - 1) & _INDEX_MASK
         else:
-            name = outcome.value
+            name = "lost_replies" if outcome is Outcome.SILENT else outcome.name.lower()
             setattr(self.counters, name, getattr(self.counters, name) + 1)
 
     def _is_consequence(self, outcome: Outcome) -> bool:

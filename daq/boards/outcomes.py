@@ -1,37 +1,12 @@
-"""How an exchange with a board went, and how often each way."""
+"""What came of an exchange with a board, and how often each outcome was."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 from typing import NamedTuple
 
+from daq.samples.states import Outcome
 from firmware_protocol.values import ReplyValues
-
-
-class Outcome(Enum):
-    """How an exchange went. The value is the counter that it raises."""
-
-    OK = "valid"
-    """A fresh reply that confirms the last command in time."""
-    LATE = "late"
-    """A fresh reply that confirms an older command than it could."""
-    COMMAND_LOST = "lost_commands"
-    """A fresh reply that does not confirm the command before this one."""
-    UNCONFIRMED = "unconfirmed"
-    """The first replies of a session, made before the board had taken a command of it."""
-    STALE = "stale"
-    """A reply that is not newer than the last one: a repetition, or somebody else's."""
-    STALLED = "stalled"
-    """The board's clock stands still."""
-    CORRUPT = "corrupt"
-    """The checksum or header is wrong."""
-    TRUNCATED = "truncated"
-    """Fewer bytes than a frame."""
-    SILENT = "lost_replies"
-    """Nobody answered: no bytes, or an idle line."""
-    MISMATCHED = "mismatched"
-    """A sound reply of another protocol version."""
 
 
 class Reading(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from daq.errors import ConfigError
-from daq.robot import BoardPort, Joint, Robot
+from daq.robot import BoardPort, DrivenJoint, DrivenRobot
 from firmware_protocol.errors import UnknownNameError
 from firmware_protocol.fields import Field
 from firmware_protocol.profile import Profile
@@ -28,7 +28,7 @@ def board_profile(port: BoardPort, override: str | None = None) -> Profile:
 
 
 def wire_problems(
-    robot: Robot, *, profile: str | None = None, rate_hz: float = 1000.0
+    robot: DrivenRobot, *, profile: str | None = None, rate_hz: float = 1000.0
 ) -> list[str]:
     """What the wire could not carry, one line each with its place in the robot file.
 
@@ -56,7 +56,7 @@ def wire_problems(
     return problems
 
 
-def board_remarks(robot: Robot, *, profile: str | None = None) -> list[str]:
+def board_remarks(robot: DrivenRobot, *, profile: str | None = None) -> list[str]:
     """What a board will not do although the wire carries it: it clamps, and the robot runs on.
 
     Args:
@@ -77,7 +77,7 @@ def board_remarks(robot: Robot, *, profile: str | None = None) -> list[str]:
     return remarks
 
 
-def _joint_problems(joint: Joint, profile: Profile) -> Iterator[str]:
+def _joint_problems(joint: DrivenJoint, profile: Profile) -> Iterator[str]:
     highest_a = _highest(_field(profile, "isat_a"))
     if joint.limits.current_max_a > highest_a:
         yield (

@@ -14,7 +14,7 @@ from daq.loop.tracks.upload import Upload
 from daq.loop.wording import beyond
 from daq.motion.errors import MotionError
 from daq.motion.homing import HINT_MAX
-from daq.robot import Gains, Robot
+from daq.robot import DrivenRobot, Gains
 from daq.samples.states import MODE_NAMES, Mode, State
 from daq.stream import messages as m
 from daq.stream.errors import RefusedError
@@ -39,7 +39,7 @@ class Handler:
 
     def __init__(
         self,
-        robot: Robot,
+        robot: DrivenRobot,
         cycle: Cycle,
         recorder: RecorderWatch,
         status: Callable[[], m.LoopStatus],

@@ -22,7 +22,7 @@ from daq.loop.safety.following import FollowingGuard
 from daq.loop.safety.machine import Machine
 from daq.loop.safety.monitor import DeadlineBudget, make_guards
 from daq.loop.tracks.control import Control
-from daq.robot.description import Robot
+from daq.robot.description import DrivenRobot
 from daq.samples.batches import SCHEMA, BoardInfo, Event, Session
 from daq.samples.sample import SampleLayout
 from firmware_protocol.codec import command_codec
@@ -93,14 +93,14 @@ def make_session(
     )
 
 
-def sample_layout(robot: Robot, boards: Sequence[Board]) -> SampleLayout:
+def sample_layout(robot: DrivenRobot, boards: Sequence[Board]) -> SampleLayout:
     """Where things are in the samples of a robot on these links."""
     sizes = [command_codec(board.profile, board.link.framing).size for board in boards]
     return SampleLayout(len(robot.joints), sizes)
 
 
 def make_loop(
-    robot: Robot,
+    robot: DrivenRobot,
     boards: Sequence[Board],
     session: Session,
     sinks: Sequence[Sink],

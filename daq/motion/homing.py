@@ -20,7 +20,7 @@ import math
 from dataclasses import dataclass
 
 from daq.motion.errors import HomingError
-from daq.robot.description import Joint
+from daq.robot.description import DrivenJoint
 
 HINT_MAX = 0.35
 """How far a hint may be off, in distances between two possible zeros; half would be a guess."""
@@ -46,7 +46,7 @@ class Home:
 
 
 def locate_zero(
-    joint: Joint, *, index_motor_rad: float, start_motor_rad: float, hint_rad: float
+    joint: DrivenJoint, *, index_motor_rad: float, start_motor_rad: float, hint_rad: float
 ) -> Home:
     """Works out a joint's zero from its index and a hint.
 
@@ -173,7 +173,7 @@ class IndexSearch:
 
     def __init__(
         self,
-        joint: Joint,
+        joint: DrivenJoint,
         *,
         start_motor_rad: float,
         hint_rad: float,
@@ -278,7 +278,7 @@ class IndexSearch:
         )
 
 
-def _ways(joint: Joint, hint_rad: float) -> list[int]:
+def _ways(joint: DrivenJoint, hint_rad: float) -> list[int]:
     """Which ways the motor may turn, forward first unless only the other way has room."""
     drive, limits = joint.drive, joint.limits
     # The hint may be off, too.

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from daq.motion.errors import MotionError, MotionLimitError
 from daq.motion.planning import HARD_STOP, acceleration_max_rad_s2
-from daq.robot.description import Joint, Robot
+from daq.robot.description import DrivenRobot
 
 Rows = NDArray[np.float64]
 
@@ -36,15 +36,15 @@ class RowChecker:
         period_s: Time between two rows.
     """
 
-    def __init__(self, robot: Robot, *, period_s: float = 1e-3) -> None:
+    def __init__(self, robot: DrivenRobot, *, period_s: float = 1e-3) -> None:
         self._joints = robot.joints
         self._period_s = period_s
         limits = [joint.limits for joint in robot.joints]
+        self._nm_per_a = [abs(robot.nm_per_a(joint)) for joint in robot.joints]
         torques = [
-            min(joint.limits.torque_max_nm, joint.limits.current_max_a * _nm_per_a(robot, joint))
-            for joint in robot.joints
+            min(limit.torque_max_nm, limit.current_max_a * nm_per_a)
+            for limit, nm_per_a in zip(limits, self._nm_per_a, strict=True)
         ]
-        self._nm_per_a = [_nm_per_a(robot, joint) for joint in robot.joints]
         speeds = [limit.velocity_max_rad_s for limit in limits]
         self._high = np.array([*(limit.position_max_rad for limit in limits), *speeds, *torques])
         self._low = -self._high
@@ -136,7 +136,7 @@ class RowChecker:
 
 def check_rows(
     rows: Rows,
-    robot: Robot,
+    robot: DrivenRobot,
     *,
     first_row: int = 0,
     previous_row: Sequence[float] | None = None,
@@ -157,12 +157,6 @@ def check_rows(
     """
     checker = RowChecker(robot, period_s=period_s)
     checker.check(rows, first_row=first_row, previous_row=previous_row)
-
-
-def _nm_per_a(robot: Robot, joint: Joint) -> float:
-    drive = joint.drive
-    nm_per_a = robot.motor_of(joint).torque_constant_nm_per_a
-    return nm_per_a * drive.gear_reduction * drive.gear_efficiency
 
 
 def _first_false(flags: NDArray[np.bool_]) -> tuple[int, int] | None:

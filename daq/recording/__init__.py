@@ -5,6 +5,7 @@ file, `RECORDING_FORMAT.md` says it to people. Needs only NumPy, h5py and the ro
 knows nothing of wires, boards or streams: `daq.samples.columns` turns samples into columns.
 """
 
+from daq.recording.board_behaviour import BoardBehaviour
 from daq.recording.errors import (
     RecordingError,
     RecordingExistsError,
@@ -17,10 +18,13 @@ from daq.recording.info import RecordingInfo
 from daq.recording.reader import Column, Gap, RecordedEvent, Recording, open_recording
 from daq.recording.summary import summary
 from daq.recording.writer import RecordingWriter
+from daq.samples.states import Mode, State
 
 __all__ = [
+    "BoardBehaviour",
     "Column",
     "Gap",
+    "Mode",
     "RecordedEvent",
     "Recording",
     "RecordingError",
@@ -31,6 +35,7 @@ __all__ = [
     "RecordingVersionError",
     "RecordingWriteError",
     "RecordingWriter",
+    "State",
     "open_recording",
     "summary",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -24,6 +24,7 @@ from daq.recording.layout import (
     SAMPLES,
     TABLES,
     VERSION_MAJOR,
+    Attribute,
     Axis,
     Dataset,
 )
@@ -106,7 +107,9 @@ def check_content(path: Path, file: h5py.File) -> dict[str, Any]:
         name: dict(file[name].items()) if isinstance(file.get(name), h5py.Group) else {}
         for name in _GROUPS
     }
-    missing = [attribute.name for attribute in ATTRIBUTES if attribute.name not in attributes]
+    minor = int(attributes["version_minor"])
+    expected = [attribute for attribute in ATTRIBUTES if attribute.since_minor <= minor]
+    missing = [attribute.name for attribute in expected if attribute.name not in attributes]
     if not isinstance(file.get(ROBOT), h5py.Dataset):
         missing.append(ROBOT)
     for group, layouts in _GROUPS.items():
@@ -118,23 +121,26 @@ def check_content(path: Path, file: h5py.File) -> dict[str, Any]:
         raise RecordingIncompleteError(
             path, f"{', '.join(missing)} missing: copy the file again, or recover its journal"
         )
-    _check_attributes(path, attributes)
+    _check_attributes(path, attributes, expected)
     _check_datasets(path, groups, attributes)
     _check_robot(path, file[ROBOT], attributes["robot_sha256"])
     return {name: plain(value) for name, value in attributes.items()}
 
 
-def _check_attributes(path: Path, attributes: Mapping[str, Any]) -> None:
-    for attribute in ATTRIBUTES:
+def _check_attributes(
+    path: Path, attributes: Mapping[str, Any], expected: Sequence[Attribute]
+) -> None:
+    for attribute in expected:
         value = attributes[attribute.name]
-        is_right, expected = _KINDS[attribute.kind]
+        is_right, wanted = _KINDS[attribute.kind]
         if not is_right(value):
-            _refuse_attribute(path, attribute.name, value, expected)
+            _refuse_attribute(path, attribute.name, value, wanted)
     boards = len(attributes["board_names"])
-    for name in ("board_profiles", "board_devices"):
-        if len(attributes[name]) != boards:
-            expected = f"one for each of the {boards} boards of board_names"
-            _refuse_attribute(path, name, attributes[name], expected)
+    for attribute in expected:
+        value = attributes[attribute.name]
+        if attribute.is_per_board and len(value) != boards:
+            wanted = f"one for each of the {boards} boards of board_names"
+            _refuse_attribute(path, attribute.name, value, wanted)
 
 
 def _refuse_attribute(path: Path, name: str, value: Any, expected: str) -> NoReturn:
@@ -228,9 +234,14 @@ def _are_texts(value: Any) -> bool:
     return is_list and all(map(_is_utf8, value))
 
 
+def _are_numbers(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "iuf"
+
+
 _KINDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "integer": (_is_integer, "a whole number of at most 64 bits"),
     "text": (_is_utf8, "a text (UTF-8)"),
+    "numbers": (_are_numbers, "a list of numbers"),
     "texts": (_are_texts, "a list of texts (UTF-8)"),
 }
 _SHOWN_MAX = 60

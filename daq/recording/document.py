@@ -66,8 +66,8 @@ with open_recording("run{SUFFIX}") as recording:
 def recording_page() -> str:
     """The whole of `RECORDING_FORMAT.md`."""
     lines = [_HEAD, "## Attributes of the file", ""]
-    rows = [(f"`{a.name}`", a.kind, a.description) for a in ATTRIBUTES]
-    lines += _table(("attribute", "type", "meaning"), rows)
+    rows = [(f"`{a.name}`", a.kind, f"1.{a.since_minor}", a.description) for a in ATTRIBUTES]
+    lines += _table(("attribute", "type", "since", "meaning"), rows)
     lines += ["", f"## `/{ROBOT}`", "", "Text: the robot file, exactly.", ""]
     lines += [f"## `/{SAMPLES}`", "", "One row per sample.", ""]
     lines += _datasets(COLUMNS.values())

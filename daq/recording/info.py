@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from daq.recording.board_behaviour import BoardBehaviour
 from daq.recording.layout import Axis
 
 
@@ -41,6 +42,7 @@ class RecordingInfo:
         board_names: In the order of the columns.
         board_profiles: Wire format of each board.
         board_devices: Device of each board.
+        board_behaviours: What the firmware of each does.
         frame_size: Bytes of the longest frame.
         fingerprint: Of the wire formats.
         link: Address of the link.
@@ -63,6 +65,7 @@ class RecordingInfo:
     board_names: tuple[str, ...]
     board_profiles: tuple[str, ...]
     board_devices: tuple[str, ...]
+    board_behaviours: tuple[BoardBehaviour, ...]
     frame_size: int
     fingerprint: str
     link: str

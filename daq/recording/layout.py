@@ -8,14 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import Enum, IntEnum
+
+from daq.samples.states import Mode, Outcome, State
 
 FORMAT = "armature recording"
 VERSION_MAJOR = 1
-VERSION_MINOR = 0
+VERSION_MINOR = 1
+BEHAVIOUR_SINCE_MINOR = 1
+"""From here on a recording states how its boards behave."""
 SUFFIX = ".h5"
 SAMPLES = "samples"
 ROBOT = "robot"
+IMPORT_LINK = "import"
+"""The link of a recording that was made from foreign data: no board measured them."""
 
 
 class Axis(Enum):
@@ -54,36 +60,38 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """One attribute of the file itself."""
+    """One attribute of the file itself.
+
+    Attributes:
+        name: Of the attribute.
+        kind: `text`, `integer`, or lists of `texts` and `numbers`.
+        description: One sentence.
+        is_per_board: Whether it has a value for each board.
+        since_minor: Files of older minor versions do not have it.
+    """
 
     name: str
     kind: str
     description: str
+    is_per_board: bool = False
+    since_minor: int = 0
 
 
-STATES = dict(enumerate(("idle", "calibrating", "ready", "active", "stopping", "fault")))
-MODES = dict(
-    enumerate(("off", "hold", "position", "velocity", "current", "torque", "play", "home"))
-)
-OUTCOMES = {
-    **dict(
-        enumerate(
-            (
-                "ok",
-                "late",
-                "command_lost",
-                "unconfirmed",
-                "stale",
-                "stalled",
-                "corrupt",
-                "truncated",
-                "silent",
-                "mismatched",
-            )
-        )
-    ),
-    255: "no_exchange",
-}
+def _behaviour(name: str, description: str) -> Attribute:
+    return Attribute(
+        f"board_{name}",
+        "numbers",
+        description,
+        is_per_board=True,
+        since_minor=BEHAVIOUR_SINCE_MINOR,
+    )
+
+
+def _names(codes: type[IntEnum]) -> dict[int, str]:
+    return {code.value: code.name.lower() for code in codes}
+
+
+STATES, MODES, OUTCOMES = map(_names, (State, Mode, Outcome))
 STATUS_BITS = {
     15: "SE",
     14: "M1E",
@@ -287,12 +295,34 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     Attribute("session_start_utc_ns", "integer", "When the session started, Unix time."),
     Attribute("session_start_t_ns", "integer", "The same on the monotonic clock."),
     Attribute("period_ns", "integer", "Time between two cycles."),
-    Attribute("link", "text", "Address of the link; of a mock also what its truth is drawn by."),
+    Attribute(
+        "link",
+        "text",
+        f"Address of the link; of a mock also what its truth is drawn by; `{IMPORT_LINK}` for "
+        "foreign data, which no board measured.",
+    ),
     Attribute("is_virtual", "integer", "1 when clocks and timings are virtual, else 0."),
     Attribute("fingerprint", "text", "Of the boards' wire formats."),
     Attribute("joint_names", "texts", "In the order of the columns."),
     Attribute("board_names", "texts", "In the order of the columns."),
-    Attribute("board_profiles", "texts", "Wire format of each board."),
-    Attribute("board_devices", "texts", "Device of each board."),
+    Attribute("board_profiles", "texts", "Wire format of each board.", is_per_board=True),
+    Attribute("board_devices", "texts", "Device of each board.", is_per_board=True),
+    _behaviour(
+        "velocity_filter_hz",
+        "Corner of each board's first-order low-pass on measured velocities; infinite for none.",
+    ),
+    _behaviour("current_filter_hz", "Likewise on measured currents."),
+    _behaviour(
+        "is_reference_advanced",
+        "1 where the position reference moves on at the reference velocity between frames, 0 where "
+        "it is held.",
+    ),
+    _behaviour("kp_max_a_per_rad", "The highest gain that the wire carries."),
+    _behaviour("kd_max_a_s_per_rad", "Likewise."),
+    _behaviour("ki_max_a_per_rad_s", "Likewise; 0 where the board has no such gain."),
+    _behaviour(
+        "motor_velocity_max_rad_s",
+        "The highest reference velocity that the wire carries, at the motor.",
+    ),
 )
 """The attributes of the file itself."""

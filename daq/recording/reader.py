@@ -19,9 +19,10 @@ import h5py
 import numpy as np
 
 from daq.errors import ConfigError
+from daq.recording.board_behaviour import BoardBehaviour, read_behaviours
 from daq.recording.checks import check_content, check_storage, check_version
 from daq.recording.errors import RecordingError, RecordingFormatError, reading
-from daq.recording.layout import ROBOT, SAMPLES, TABLES
+from daq.recording.layout import IMPORT_LINK, ROBOT, SAMPLES, TABLES
 from daq.recording.quantiles import DurationHistogram
 from daq.robot import Robot, parse_robot
 
@@ -157,6 +158,11 @@ class Recording(Mapping[str, Column]):
         return str(self.attributes["recording"])
 
     @property
+    def is_import(self) -> bool:
+        """Whether it was made from foreign data, which no board measured."""
+        return bool(self.attributes["link"] == IMPORT_LINK)
+
+    @property
     def joint_names(self) -> tuple[str, ...]:
         """In the order of the columns."""
         return tuple(self.attributes["joint_names"])
@@ -165,6 +171,15 @@ class Recording(Mapping[str, Column]):
     def board_names(self) -> tuple[str, ...]:
         """In the order of the columns."""
         return tuple(self.attributes["board_names"])
+
+    @cached_property
+    def board_behaviours(self) -> tuple[BoardBehaviour, ...]:
+        """What the firmware of each board does, in the order of the columns.
+
+        Raises:
+            RecordingFormatError: The file does not tell, or something impossible.
+        """
+        return read_behaviours(self.path, self.attributes)
 
     @property
     def robot_text(self) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 import h5py
 import numpy as np
 
+from daq.recording.board_behaviour import BEHAVIOUR_NAMES
 from daq.recording.datasets import CHUNK_ROWS, ColumnWriter, TableWriter, clean
 from daq.recording.errors import RecordingFormatError, writing
 from daq.recording.files import PatientFile, publish, refuse_existing
@@ -216,6 +217,9 @@ class RecordingWriter:
                 attributes.create(name, texts, (len(texts),), h5py.string_dtype())
             else:
                 attributes[name] = clean(value) if isinstance(value, str) else np.int64(value)
+        for name in BEHAVIOUR_NAMES:
+            values = [getattr(board, name) for board in info.board_behaviours]
+            attributes[f"board_{name}"] = np.array(values, np.float64)
         self._file.create_dataset(ROBOT, data=info.robot_text, dtype=h5py.string_dtype())
         self._file[ROBOT].attrs["description"] = "The robot file, exactly."
 

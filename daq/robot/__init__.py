@@ -6,6 +6,8 @@ knows nothing of links, boards or wires.
 
 from daq.robot.bodies import DhRow, Inertia, JointDynamics, Link, LinkBounds, Placement
 from daq.robot.description import (
+    DrivenJoint,
+    DrivenRobot,
     Estimation,
     Joint,
     JointLimits,
@@ -37,6 +39,8 @@ __all__ = [
     "Control",
     "DhRow",
     "Drive",
+    "DrivenJoint",
+    "DrivenRobot",
     "Estimation",
     "Friction",
     "Gains",

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Collection, Hashable, Iterator, Sequence
-from operator import attrgetter
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from typing import TypeVar
 
-from daq.errors import ConfigError
 from daq.robot.arm_checks import (
     check_bounds,
     check_coupling,
@@ -24,6 +23,7 @@ from daq.robot.description import NOT_DRIVEN, Joint, PublishedParameters, Robot
 from daq.robot.driving import BoardPort, Bus, Drive
 from daq.robot.reading import Problem, Unreadable, UnreadableError, describe, show
 
+Table = TypeVar("Table")
 JOINTS_MAX = 32
 NUMBERS_PER_JOINT = 12
 """Ten rigid-body parameters and two of friction, in a published parameter vector."""
@@ -69,11 +69,11 @@ def check_robot(robot: Robot) -> list[Problem]:
         _check_bus(robot),
         _check_some(robot.joints, "joints"),
         _check_few(robot.joints, "joints"),
-        _check_unique(robot.boards, "boards", "name"),
-        _check_unique(robot.boards, "boards", "spi.device"),
-        _check_unique(robot.joints, "joints", "name"),
-        _check_unique(robot.joints, "joints", "drive.output", together_with="drive.board"),
-        _check_unique(published, "published_parameters", "name"),
+        _check_unique(robot.boards, "boards", "name", lambda board: (board.name,)),
+        _check_unique(robot.boards, "boards", "spi.device", lambda board: (board.spi.device,)),
+        _check_unique(robot.joints, "joints", "name", lambda joint: (joint.name,)),
+        _check_unique(robot.joints, "joints", "drive.output", _output),
+        _check_unique(published, "published_parameters", "name", lambda vector: (vector.name,)),
         _check_published(published, robot.joints),
         check_kinematics(robot),
         check_coupling(robot),
@@ -106,14 +106,14 @@ def _is_meant_to_be_driven(robot: Robot) -> bool:
     joints = () if isinstance(robot.joints, Unreadable) else robot.joints
     return (
         any(isinstance(tables, Unreadable) or tables for tables in (robot.boards, robot.motors))
-        or robot.has_bus
-        or any(not isinstance(joint, Unreadable) and joint.has_drive for joint in joints)
+        or robot.bus is not None
+        or any(not isinstance(joint, Unreadable) and joint.drive is not None for joint in joints)
     )
 
 
 def _check_driven(robot: Robot) -> Iterator[Problem]:
     missing = {
-        "bus": (not robot.has_bus, describe(Bus)),
+        "bus": (robot.bus is None, describe(Bus)),
         "boards": (robot.boards == (), f"at least one, {describe(BoardPort)}"),
         "motors": (robot.motors == {}, "the motor types that the drives name"),
     }
@@ -125,7 +125,7 @@ def _check_driven(robot: Robot) -> Iterator[Problem]:
 def _check_joint_driven(joint: Joint, path: str) -> Iterator[Problem]:
     if joint.kind is None:
         yield Problem(f"{path}.kind", "missing", '"axial" or "radial"')
-    if not joint.has_drive:
+    if joint.drive is None:
         expected = f"{describe(Drive)} (only a robot without boards has none)"
         yield Problem(f"{path}.drive", "missing", expected)
     elif joint.transmission is not None:
@@ -136,9 +136,9 @@ def _check_joint_driven(joint: Joint, path: str) -> Iterator[Problem]:
 
 
 def _check_bus(robot: Robot) -> Iterator[Problem]:
-    if not robot.has_bus:
-        return
     bus = robot.bus
+    if bus is None:
+        return
     if not bus.min_v < bus.nominal_v:
         yield Problem("bus.min_v", show(bus.min_v), f"less than nominal_v = {bus.nominal_v}")
     if not bus.nominal_v < bus.max_v:
@@ -163,29 +163,33 @@ def _check_few(tables: Sequence[object], path: str) -> Iterator[Problem]:
 
 
 def _check_unique(
-    tables: Sequence[object], path: str, key: str, together_with: str | None = None
+    tables: Sequence[Table], path: str, key: str, values_of: Callable[[Table], tuple[Hashable, ...]]
 ) -> Iterator[Problem]:
-    keys = (key,) if together_with is None else (key, together_with)
     seen: dict[Hashable, str] = {}
     for index, table in enumerate(tables):
-        # A joint without a drive has no output; that is a mistake of its own, or none.
-        with contextlib.suppress(UnreadableError, ConfigError):
-            values = tuple(attrgetter(name)(table) for name in keys)
+        with contextlib.suppress(UnreadableError):
+            values = values_of(table)
             here = f"{path}[{index}]"
             if values in seen:
                 found = " of ".join(show(value) for value in values)
                 yield Problem(f"{here}.{key}", found, f"another than that of {seen[values]}")
-            seen.setdefault(values, here)
+            if values:
+                seen.setdefault(values, here)
+
+
+def _output(joint: Joint) -> tuple[Hashable, ...]:
+    """Where it is connected; a joint without a drive is not."""
+    return () if joint.drive is None else (joint.drive.output, joint.drive.board)
 
 
 def _check_board(joint: Joint, path: str, robot: Robot) -> Iterator[Problem]:
-    if joint.has_drive and robot.boards:
+    if joint.drive is not None and robot.boards:
         names = [board.name for board in robot.boards]
         yield from _check_known(joint.drive.board, names, f"{path}.drive.board")
 
 
 def _check_motor(joint: Joint, path: str, robot: Robot) -> Iterator[Problem]:
-    if joint.has_drive and robot.motors:
+    if joint.drive is not None and robot.motors:
         yield from _check_known(joint.drive.motor, list(robot.motors), f"{path}.drive.motor")
 
 
@@ -195,7 +199,9 @@ def _check_known(name: str, known: list[str], path: str) -> Iterator[Problem]:
 
 
 def _check_current(joint: Joint, path: str, robot: Robot) -> Iterator[Problem]:
-    motor = robot.motors.get(joint.drive.motor) if joint.has_drive else None
+    if joint.drive is None:
+        return
+    motor = robot.motors.get(joint.drive.motor)
     limit = joint.limits.current_max_a
     if motor is not None and math.inf > limit > motor.current_max_a:
         expected = f"at most {motor.current_max_a}, the {joint.drive.motor}'s current_max_a"
@@ -203,7 +209,7 @@ def _check_current(joint: Joint, path: str, robot: Robot) -> Iterator[Problem]:
 
 
 def _check_direction(joint: Joint, path: str) -> Iterator[Problem]:
-    if joint.has_drive and joint.drive.direction not in (1, -1):
+    if joint.drive is not None and joint.drive.direction not in (1, -1):
         yield Problem(f"{path}.drive.direction", show(joint.drive.direction), "1 or -1")
 
 

@@ -8,7 +8,7 @@ boards, motors and drives can be analysed, not driven.
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated, Literal, overload
 
 import msgspec
 from msgspec import Meta
@@ -69,8 +69,8 @@ class JointLimits(Description, frozen=True, kw_only=True):
     winding_temperature_max_degc: Annotated[float, Meta(gt=0, le=200)] = 90.0
 
 
-class _JointTable(Description, frozen=True, kw_only=True):
-    """A joint exactly as the file states it; see `Joint`."""
+class Joint(Description, frozen=True, kw_only=True):
+    """One joint of the chain and the link it moves."""
 
     name: Name
     kind: Literal["axial", "radial"] | None = None
@@ -90,29 +90,6 @@ class _JointTable(Description, frozen=True, kw_only=True):
     home_posture_rad: Angle = 0.0
     """About where the joint stands when the robot is homed, unless the command says otherwise."""
 
-
-class Joint(_JointTable, frozen=True, kw_only=True):
-    """One joint of the chain and the link it moves."""
-
-    # These shadow fields of the table: whoever drives a robot need not ask each time whether
-    # there is a drive, and whoever analyses one asks `has_drive` first.
-    @property  # type: ignore[misc]
-    def drive(self) -> Drive:
-        """What moves it.
-
-        Raises:
-            ConfigError: Nothing does.
-        """
-        drive = super().drive
-        if drive is None:
-            raise ConfigError(f"joint {self.name}", [f"has no drive: {NOT_DRIVEN}"])
-        return drive
-
-    @property
-    def has_drive(self) -> bool:
-        """Whether a motor of ours moves it."""
-        return super().drive is not None
-
     @property
     def is_on_bench(self) -> bool:
         """Whether it turns freely, without a link: then its zero is where it was switched on."""
@@ -129,6 +106,16 @@ class Joint(_JointTable, frozen=True, kw_only=True):
         return self._gear.direction
 
     @property
+    def motor_per_joint(self) -> float:
+        """Motor turns per joint turn, negative where they turn against each other."""
+        return self.direction * self.gear_reduction
+
+    @property
+    def gear_efficiency(self) -> float:
+        """η: torque behind the gear over torque in front of it, times the gear ratio."""
+        return 1.0 if self.drive is None else self.drive.gear_efficiency
+
+    @property
     def joint_offset_rad(self) -> float:
         """Joint angle at which the motor's angle is zero."""
         return self._gear.joint_offset_rad
@@ -140,7 +127,13 @@ class Joint(_JointTable, frozen=True, kw_only=True):
 
     @property
     def _gear(self) -> Drive | Transmission:
-        return super().drive or self.transmission or Transmission()
+        return self.drive or self.transmission or Transmission()
+
+
+class DrivenJoint(Joint, frozen=True, kw_only=True):
+    """A joint that a motor of ours moves."""
+
+    drive: Drive
 
 
 class Workspace(Description, frozen=True, kw_only=True):
@@ -176,8 +169,8 @@ class PublishedParameters(Description, frozen=True, kw_only=True):
     values: tuple[float, ...]
 
 
-class _RobotTable(Description, frozen=True, kw_only=True):
-    """A robot exactly as its file states it; see `Robot`."""
+class Robot(Description, frozen=True, kw_only=True):
+    """A whole robot, as its file describes it."""
 
     schema: Annotated[int, Meta(ge=1, le=1)]
     """Version of the robot file's format."""
@@ -198,31 +191,23 @@ class _RobotTable(Description, frozen=True, kw_only=True):
     safety: Safety = Safety()
     published_parameters: tuple[PublishedParameters, ...] = ()
 
-
-class Robot(_RobotTable, frozen=True, kw_only=True):
-    """A whole robot, as its file describes it."""
-
-    @property  # type: ignore[misc]
-    def bus(self) -> Bus:
-        """The supply of its boards.
-
-        Raises:
-            ConfigError: It has no boards.
-        """
-        bus = super().bus
-        if bus is None:
-            raise ConfigError(f"robot {self.name}", [f"has no bus: {NOT_DRIVEN}"])
-        return bus
-
-    @property
-    def has_bus(self) -> bool:
-        """Whether the file describes a supply."""
-        return super().bus is not None
-
     @property
     def is_driven(self) -> bool:
         """Whether it can be driven; otherwise only analysed."""
         return bool(self.boards)
+
+    def driven(self) -> DrivenRobot:
+        """The same robot, for who drives it or reads what its boards told.
+
+        Raises:
+            ConfigError: It can be analysed, not driven.
+        """
+        if isinstance(self, DrivenRobot):
+            return self
+        if self.bus is None or any(joint.drive is None for joint in self.joints):
+            raise ConfigError(f"robot {self.name}", [NOT_DRIVEN])
+        joints = tuple(DrivenJoint(**msgspec.structs.asdict(joint)) for joint in self.joints)
+        return DrivenRobot(**{**msgspec.structs.asdict(self), "joints": joints})
 
     @property
     def coupling_matrix(self) -> tuple[tuple[float, ...], ...]:
@@ -232,17 +217,38 @@ class Robot(_RobotTable, frozen=True, kw_only=True):
         count = range(len(self.joints))
         return tuple(tuple(float(row == column) for column in count) for row in count)
 
-    def motor_of(self, joint: Joint) -> Motor:
+    def motor_of(self, joint: DrivenJoint) -> Motor:
         """The motor type that drives a joint."""
         return self.motors[joint.drive.motor]
 
     def torque_constant_nm_per_a(self, joint: Joint) -> float | None:
-        """Torque per current at a joint's motor, where known."""
-        if joint.has_drive:
-            return self.motor_of(joint).torque_constant_nm_per_a
+        """K_i: torque per current at a joint's motor, where known."""
+        if joint.drive is not None:
+            return self.motors[joint.drive.motor].torque_constant_nm_per_a
         return None if joint.transmission is None else joint.transmission.torque_constant_nm_per_a
 
-    def joints_on(self, board: BoardPort) -> tuple[Joint | None, Joint | None]:
+    @overload
+    def nm_per_a(self, joint: DrivenJoint) -> float: ...
+    @overload
+    def nm_per_a(self, joint: Joint) -> float | None: ...
+    def nm_per_a(self, joint: Joint) -> float | None:
+        """K_i·N·η: torque at the joint per current of its motor, where known.
+
+        Negative where motor and joint turn against each other: the current is the motor's own.
+        """
+        constant = self.torque_constant_nm_per_a(joint)
+        if constant is None:
+            return None
+        return constant * joint.motor_per_joint * joint.gear_efficiency
+
+
+class DrivenRobot(Robot, frozen=True, kw_only=True):
+    """A robot all of whose joints have a drive."""
+
+    bus: Bus
+    joints: tuple[DrivenJoint, ...]
+
+    def joints_on(self, board: BoardPort) -> tuple[DrivenJoint | None, DrivenJoint | None]:
         """The joints on a board's outputs 1 and 2; None where nothing is connected."""
         by_output = {j.drive.output: j for j in self.joints if j.drive.board == board.name}
         return by_output.get(1), by_output.get(2)

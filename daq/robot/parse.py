@@ -66,4 +66,4 @@ def build_robot(
         problems += check_profiles(robot, profiles)
     if problems:
         raise ConfigError(source, [str(problem) for problem in problems])
-    return robot
+    return robot.driven() if robot.is_driven else robot

@@ -14,43 +14,38 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daq.boards.board import Outcome
+from daq.recording import BoardBehaviour
 from daq.recording.info import RecordingInfo
-from daq.robot import Joint, Robot, parse_robot
+from daq.robot import DrivenJoint, DrivenRobot, parse_robot
 from daq.samples.batches import BoardInfo, Session
 from daq.samples.frame_arrays import Array, FrameArrays, si_values
-from daq.samples.sample import NO_EXCHANGE, SampleLayout
+from daq.samples.sample import SampleLayout
+from daq.samples.states import Outcome
 from firmware_protocol.fields import Field, Framing
+from firmware_protocol.profile import Profile
 from firmware_protocol.profiles import STATUS_BITS, profile_named
 
 _READY_BITS = {output: STATUS_BITS[f"M{output}R"] for output in (1, 2)}
-_OUTCOMES = list(Outcome)
-VALID_OUTCOMES = tuple(map(_OUTCOMES.index, (Outcome.OK, Outcome.LATE, Outcome.COMMAND_LOST)))
+VALID_OUTCOMES = (Outcome.OK, Outcome.LATE, Outcome.COMMAND_LOST)
 """The outcomes whose values are the board's, and new."""
-_WITHOUT_BYTES = (_OUTCOMES.index(Outcome.SILENT), NO_EXCHANGE)
+_WITHOUT_BYTES = (Outcome.SILENT, Outcome.NO_EXCHANGE)
 _GRID_STEPS_PER_LSB = 8
 
 
-def _speed(robot: Robot, joint: Joint) -> float:
-    return joint.drive.direction / joint.drive.gear_reduction
+def _speed(robot: DrivenRobot, joint: DrivenJoint) -> float:
+    return 1.0 / joint.motor_per_joint
 
 
-def _torque(robot: Robot, joint: Joint) -> float:
-    drive = joint.drive
-    constant_nm_per_a = robot.motor_of(joint).torque_constant_nm_per_a
-    return drive.direction * constant_nm_per_a * drive.gear_reduction * drive.gear_efficiency
-
-
-def _as_it_is(robot: Robot, joint: Joint) -> float:
+def _as_it_is(robot: DrivenRobot, joint: DrivenJoint) -> float:
     return 1.0
 
 
 # Column: field of the frame, factor from motor side.
-_Table = dict[str, tuple[str, Callable[[Robot, Joint], float]]]
+_Table = dict[str, tuple[str, Callable[[DrivenRobot, DrivenJoint], float]]]
 _MEASURED: _Table = {
     "joint_position_rad": ("motor_position_rad", _speed),
     "joint_velocity_rad_s": ("motor_velocity_rad_s", _speed),
-    "joint_torque_nm": ("iq_a", _torque),
+    "joint_torque_nm": ("iq_a", DrivenRobot.nm_per_a),
     "iq_a": ("iq_a", _as_it_is),
     "input_power_w": ("input_power_w", _as_it_is),
     "winding_temperature_degc": ("winding_temperature_degc", _as_it_is),
@@ -129,7 +124,7 @@ class ColumnDecoder:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self.robot = parse_robot(session.robot_text, session.robot_source)
+        self.robot = parse_robot(session.robot_text, session.robot_source).driven()
         self._boards = [_Board(*pair) for pair in enumerate(session.boards)]
         self.layout = SampleLayout(
             len(self.robot.joints), [board.reply.size for board in self._boards]
@@ -166,7 +161,7 @@ class ColumnDecoder:
         for number in range(len(boards)):
             outcome[:, number] = samples[f"outcome_{number}"]
         is_valid = np.isin(outcome, VALID_OUTCOMES)
-        is_sent = outcome != NO_EXCHANGE
+        is_sent = outcome != Outcome.NO_EXCHANGE
         replies = [board.reply.view(samples) for board in boards]
         commands = [board.command.view(samples) for board in boards]
 
@@ -224,6 +219,9 @@ class ColumnDecoder:
             board_names=tuple(board.name for board in session.boards),
             board_profiles=tuple(board.profile for board in session.boards),
             board_devices=tuple(board.device for board in session.boards),
+            board_behaviours=tuple(
+                behaviour_of(profile_named(board.profile)) for board in session.boards
+            ),
             fingerprint=session.fingerprint,
             link=session.link,
             is_virtual=session.is_virtual,
@@ -294,6 +292,21 @@ class ColumnDecoder:
             for number, field in self._bus_voltages.items():
                 grids[_BUS_VOLTAGE][number] = _grid(field.lsb)
         return {column: tuple(values) for column, values in grids.items()}
+
+
+def behaviour_of(profile: Profile) -> BoardBehaviour:
+    """What a recording states of a board of this profile."""
+    behaviour = profile.behaviour
+    highest = {field.name: field.raw_maximum * field.lsb for field in profile.command.fields}
+    return BoardBehaviour(
+        velocity_filter_hz=behaviour.velocity_filter_hz,
+        current_filter_hz=behaviour.current_filter_hz,
+        is_reference_advanced=behaviour.is_reference_advanced,
+        kp_max_a_per_rad=highest["kp_a_per_rad"],
+        kd_max_a_s_per_rad=highest["kd_a_s_per_rad"],
+        ki_max_a_per_rad_s=highest.get("ki_a_per_rad_s", 0.0),
+        motor_velocity_max_rad_s=highest["motor_velocity_rad_s"],
+    )
 
 
 def _empty(rows: int, width: int, dtype: Any, value: float = 0) -> Array:

@@ -15,8 +15,6 @@ import numpy as np
 
 TIMING_MAX_NS = (1 << 32) - 1
 SKIPPED_MAX = (1 << 16) - 1
-NO_EXCHANGE = 255
-"""Stands for the outcome of an exchange that did not take place."""
 
 
 _TIMING = struct.Struct("<QqIIIHB")

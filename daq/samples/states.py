@@ -1,4 +1,7 @@
-"""What the loop and its joints can be doing; a recording carries the numbers."""
+"""What the loop, its joints and its exchanges can be doing; a recording carries the numbers.
+
+Imports nothing of ours: `daq.recording` names the same to those who read files.
+"""
 
 from __future__ import annotations
 
@@ -44,3 +47,30 @@ class Mode(IntEnum):
 
 
 MODE_NAMES = {mode.name.lower(): mode for mode in Mode}
+
+
+class Outcome(IntEnum):
+    """How an exchange with a board went."""
+
+    OK = 0
+    """A fresh reply that confirms the last command in time."""
+    LATE = 1
+    """A fresh reply that confirms an older command than it could."""
+    COMMAND_LOST = 2
+    """A fresh reply that does not confirm the command before this one."""
+    UNCONFIRMED = 3
+    """The first replies of a session, made before the board had taken a command of it."""
+    STALE = 4
+    """A reply that is not newer than the last one: a repetition, or somebody else's."""
+    STALLED = 5
+    """The board's clock stands still."""
+    CORRUPT = 6
+    """The checksum or header is wrong."""
+    TRUNCATED = 7
+    """Fewer bytes than a frame."""
+    SILENT = 8
+    """Nobody answered: no bytes, or an idle line."""
+    MISMATCHED = 9
+    """A sound reply of another protocol version."""
+    NO_EXCHANGE = 255
+    """None took place."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple, TypedDict
 
 import numpy as np
@@ -47,15 +47,11 @@ class BenchAnalysis(NamedTuple):
     picture: BenchPicture
 
 
-def analyse_bench(
-    path: str | os.PathLike[str], *, holds_reference: Callable[[str], bool], made_by: str = ""
-) -> BenchAnalysis:
+def analyse_bench(path: str | os.PathLike[str], *, made_by: str = "") -> BenchAnalysis:
     """Analyse the recording of a bench test.
 
     Args:
         path: The recording.
-        holds_reference: Whether a board of a profile holds its reference between frames; this
-            package knows no wire formats.
         made_by: Version of the software, for the result.
 
     Returns:
@@ -75,7 +71,7 @@ def analyse_bench(
             return _analyse_load_arm(record, facts)
         except DatasetError as error:
             raise DatasetError(f"{path}: {error}{_early_end(record)}") from error
-    plateaus = find_plateaus(record, is_reference_held=holds_reference(record.profile))
+    plateaus = find_plateaus(record)
     if record.header.kind == "free":
         plateaus = reject_slipping(plateaus)
     used = [plateau for plateau in plateaus if plateau.is_used]

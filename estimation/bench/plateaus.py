@@ -16,17 +16,17 @@ from estimation.bench.result import Plateau
 from estimation.bench.window import Window
 
 
-def find_plateaus(record: JointRecord, *, is_reference_held: bool) -> list[Plateau]:
+def find_plateaus(record: JointRecord) -> list[Plateau]:
     """Average every plateau of a test, and say why one is not used.
 
     Args:
         record: The test.
-        is_reference_held: Whether the board holds its reference between frames.
 
     Returns:
         All that were driven, in their order.
     """
-    gains = choose_gains(record.joint, record.motor, is_reference_held=is_reference_held)
+    is_held = not record.behaviour.is_reference_advanced
+    gains = choose_gains(record.joint, record.motor, is_reference_held=is_held)
     per_repetition = max(1, record.header.plateaus // record.header.repetitions)
     plateaus = []
     for number, span in enumerate(record.plateaus, 1):
@@ -37,15 +37,12 @@ def find_plateaus(record: JointRecord, *, is_reference_held: bool) -> list[Plate
                 span.remark or find_problem(window, advice(gains)),
                 number=number,
                 repetition=(number - 1) // per_repetition + 1,
-                is_reference_held=is_reference_held,
             )
         )
     return plateaus
 
 
-def _average(
-    window: Window, reason: str, *, number: int, repetition: int, is_reference_held: bool
-) -> Plateau:
+def _average(window: Window, reason: str, *, number: int, repetition: int) -> Plateau:
     """The plateau with everything that is known of it."""
     record, span, rows = window.record, window.span, window.rows
     has_values = window.is_settled and window.turns > 0
@@ -56,7 +53,7 @@ def _average(
         angle_rad, t_s = record.angle_rad[rows], record.t_s[rows]
         window_s = float(t_s[0]), float(t_s[-1])
         velocity_rad_s = float((angle_rad[-1] - angle_rad[0]) / (t_s[-1] - t_s[0]))
-        if is_reference_held:
+        if not record.behaviour.is_reference_advanced:
             correction_a = window.held_bias_a(velocity_rad_s)
         iq_a = window.mean_iq_a() + correction_a
         acceleration_rad_s2 = window.mean_acceleration_rad_s2()

@@ -14,11 +14,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from daq.recording import Recording
+from daq.recording import BoardBehaviour, Recording
 from daq.recording import bench_events as ev
 from daq.recording.bench_events import BenchHeader
-from daq.robot import Joint, Motor, Robot
+from daq.robot import DrivenJoint, DrivenRobot, Motor
 from estimation.errors import DatasetError
+from estimation.recordings.board_effects import board_of
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 Rows = np.ndarray[Any, np.dtype[np.intp]]
@@ -62,6 +63,8 @@ class JointRecord:
     """The joint's samples; arrays of shape (samples,), NaN where a reply was not valid.
 
     Attributes:
+        profile: Of the joint's board.
+        behaviour: What that board's firmware does.
         t_s: Since the first sample.
         transfer_s: Time that each exchange took.
         angle_rad: Of the motor, unwrapped.
@@ -76,11 +79,12 @@ class JointRecord:
     """
 
     header: BenchHeader
-    robot: Robot
-    joint: Joint
+    robot: DrivenRobot
+    joint: DrivenJoint
     motor: Motor
     drive: Drive
     profile: str
+    behaviour: BoardBehaviour
     t_s: Array
     transfer_s: Array
     angle_rad: Array
@@ -129,7 +133,7 @@ def read_record(recording: Recording) -> JointRecord:
     if len(t_s) > 1 and not np.min(np.diff(t_s)) > 0.0:
         raise DatasetError(f"{recording.path}: its times do not rise: the file is damaged")
     place = recording.joint_names.index(header.joint)
-    robot = recording.robot
+    robot = recording.robot.driven()
     joint = next(joint for joint in robot.joints if joint.name == header.joint)
     board = [port.name for port in robot.boards].index(joint.drive.board)
     motor, drive = robot.motor_of(joint), joint.drive
@@ -157,11 +161,12 @@ def read_record(recording: Recording) -> JointRecord:
         drive=Drive(
             k_i_nm_per_a=motor.torque_constant_nm_per_a,
             reduction=drive.gear_reduction,
-            load_to_motor=1.0 / (drive.gear_reduction * drive.gear_efficiency),
+            load_to_motor=motor.torque_constant_nm_per_a / abs(robot.nm_per_a(joint)),
             pole_pairs=motor.pole_pairs,
             count_rad=math.tau / drive.encoder_counts_per_turn,
         ),
         profile=_profile(recording, board),
+        behaviour=board_of(recording, drive.board),
         t_s=t_s,
         transfer_s=np.asarray(recording["transfer_ns"][:], np.float64) * 1e-9,
         angle_rad=column("joint_position_rad") * drive.gear_reduction,

@@ -6,8 +6,8 @@ encoder's error, periodic in a turn, nothing either. The angle is smoothed over 
 each count kicks the board's velocity, and so its current, just when the angle steps.
 
 A board that holds its position reference between frames lets the current fall by Kp·ω·T while the
-motor turns on; sampled at the end of each frame it reads Kp·ω·c too little, c = T/2 − τ, with τ the
-lag of the board's current filter (PROTOCOL.md, `estimation.recordings.board_effects`).
+motor turns on; sampled at the end of each frame it reads Kp·ω·c too little
+(`estimation.recordings.board_effects`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 import scipy.signal
 
 from estimation.bench.record import Array, JointRecord, Span
-from estimation.recordings.board_effects import held_bias_a
+from estimation.recordings.board_effects import held_delay_s
 
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 BLOCKS = 8
@@ -112,7 +112,7 @@ class Window:
         # ΣT·(T + T')/2 too little; on average the current falls by ΣT²/2. The rest is due.
         half_s = float(np.mean(period_s[1:] * period_s[:-1]) / (2.0 * np.mean(period_s)))
         kp = float(np.nanmean(record.kp_a_per_rad[rows]))
-        return held_bias_a(kp, velocity_rad_s, half_s)
+        return kp * velocity_rad_s * held_delay_s(2.0 * half_s, record.behaviour.current_lag_s)
 
     def blocks(self) -> Array:
         """Mean currents of equal parts of the way: whole turns where there are enough of them."""

@@ -18,6 +18,7 @@ out.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -237,11 +238,8 @@ def _acceleration_max(joint: Joint) -> float:
 
 def _nm_per_a(robot: Robot, joint: Joint) -> float:
     """Torque at the joint per current of its motor; NaN where it is not known."""
-    constant = robot.torque_constant_nm_per_a(joint)
-    if constant is None:
-        return float("nan")
-    efficiency = joint.drive.gear_efficiency if joint.has_drive else 1.0
-    return constant * joint.gear_reduction * efficiency
+    nm_per_a = robot.nm_per_a(joint)
+    return math.nan if nm_per_a is None else abs(nm_per_a)
 
 
 def _chunks(count: int) -> Iterator[slice]:

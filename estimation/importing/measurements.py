@@ -122,7 +122,7 @@ def measure(files: Sequence[ArrayFile], robot: Robot, options: ImportOptions) ->
     if options.side == "motor":
         _to_joint_side(values, robot, to_motor)
     if "tau_nm" not in values:
-        values["tau_nm"] = _torque(values["iq_a"], robot, to_motor)
+        values["tau_nm"] = _torque(values["iq_a"], robot)
     q_rad, tau_nm, dq_rad_s = values["q_rad"], values["tau_nm"], values.get("dq_rad_s")
     valid = np.isfinite(q_rad) & np.isfinite(tau_nm)
     if dq_rad_s is not None:
@@ -150,7 +150,7 @@ def motor_matrix(robot: Robot) -> FloatArray:
     Raises:
         DatasetError: It cannot be inverted.
     """
-    gears = np.array([joint.gear_reduction * joint.direction for joint in robot.joints])
+    gears = np.array([joint.motor_per_joint for joint in robot.joints])
     matrix: FloatArray = gears[:, np.newaxis] * np.array(robot.coupling_matrix, np.float64)
     if not np.linalg.cond(matrix) < 1e12:
         raise DatasetError(
@@ -161,7 +161,7 @@ def motor_matrix(robot: Robot) -> FloatArray:
 
 
 def _check_gears(robot: Robot) -> None:
-    without = [j.name for j in robot.joints if not j.has_drive and j.transmission is None]
+    without = [j.name for j in robot.joints if j.drive is None and j.transmission is None]
     if without:
         raise DatasetError(
             f"--side motor: robot {robot.name} states no gear of {', '.join(without)}; write "
@@ -266,18 +266,17 @@ def _to_joint_side(values: dict[str, FloatArray], robot: Robot, to_motor: FloatA
         values["tau_nm"] = values["tau_nm"] @ to_motor
 
 
-def _torque(iq_a: FloatArray, robot: Robot, to_motor: FloatArray) -> FloatArray:
-    """Mᵀ·diag(K_i·η)·iq: currents are the motors' own on either side."""
+def _torque(iq_a: FloatArray, robot: Robot) -> FloatArray:
+    """Cᵀ·diag(K_i·N·η)·iq: currents are the motors' own on either side."""
     constants = []
     for joint in robot.joints:
-        constant = robot.torque_constant_nm_per_a(joint)
-        if constant is None:
+        nm_per_a = robot.nm_per_a(joint)
+        if nm_per_a is None:
             raise DatasetError(
                 f"robot {robot.name}: joint {joint.name} has no torque constant, so that its "
                 "current tells no torque: add transmission.torque_constant_nm_per_a to its robot "
                 "file, or import torques (tau_nm)"
             )
-        efficiency = joint.drive.gear_efficiency if joint.has_drive else 1.0
-        constants.append(constant * efficiency)
-    result: FloatArray = (iq_a * np.array(constants)) @ to_motor
+        constants.append(nm_per_a)
+    result: FloatArray = (iq_a * np.array(constants)) @ np.array(robot.coupling_matrix)
     return result

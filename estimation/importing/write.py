@@ -19,12 +19,11 @@ from daq.recording import RecordedEvent, RecordingWriter
 from daq.recording.errors import RecordingFormatError, RecordingWriteError, writing
 from daq.recording.files import publish, refuse_existing
 from daq.recording.info import RecordingInfo
-from daq.recording.layout import COLUMNS, Axis
+from daq.recording.layout import COLUMNS, IMPORT_LINK, Axis
 from daq.robot import Robot
 from estimation.files import name_text, plain
 from estimation.importing.files import ArrayFile
 from estimation.importing.measurements import ImportOptions, Measurements
-from estimation.recordings.usable_rows import IMPORT_LINK
 
 EVENT, FACTS_EVENT = "import", "import_facts"
 """Kinds of the events that say where the samples came from, in words and as JSON."""
@@ -136,6 +135,7 @@ def _info(
         board_names=(),
         board_profiles=(),
         board_devices=(),
+        board_behaviours=(),
         frame_size=_FRAME_SIZE,
         fingerprint="",
         link=IMPORT_LINK,

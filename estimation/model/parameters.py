@@ -220,7 +220,7 @@ def _drive_values(robot: Robot, index: int) -> dict[str, float]:
     """At the joint; η makes the motor's own friction smaller there ([De Facci 2024], 4.11)."""
     joint = robot.joints[index]
     reduction = joint.gear_reduction
-    if not joint.has_drive:
+    if joint.drive is None:
         rotor = joint.transmission.rotor_inertia_kg_m2 if joint.transmission else None
         return {"drive_inertia": (rotor or 0.0) * reduction**2}
     friction = joint.drive.friction

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from daq.robot import Robot
 from estimation.errors import DatasetError
-from estimation.recordings.board_effects import HOLDING_PROFILES
 from estimation.recordings.segment import Stretch
 
 FloatArray = NDArray[np.float64]
@@ -40,6 +39,7 @@ class PositionLaw:
         limit_a: Of the current.
         is_held: Whether the board holds the position reference between frames, shape (joints,);
             others move it on at the reference velocity.
+        velocity_lag_s: Of the velocities that the boards see, shape (joints,) or one for all.
     """
 
     reference_rad: FloatArray
@@ -52,6 +52,7 @@ class PositionLaw:
     joint_nm_per_a: FloatArray
     limit_a: FloatArray
     is_held: NDArray[np.bool_]
+    velocity_lag_s: FloatArray | float
 
     @property
     def sample_count(self) -> int:
@@ -72,7 +73,7 @@ def law_of(robot: Robot, stretch: Stretch) -> PositionLaw:
     """
     names = (
         *("reference_position_rad", "reference_velocity_rad_s"),
-        *("kp_a_per_rad", "kd_a_s_per_rad"),
+        *("kp_a_per_rad", "kd_a_s_per_rad", "is_reference_held"),
     )
     parts = {name: getattr(stretch, name) for name in names}
     missing = [name for name, values in parts.items() if values is None]
@@ -89,9 +90,7 @@ def law_of(robot: Robot, stretch: Stretch) -> PositionLaw:
         )
     shape = stretch.q_rad.shape
     integral = stretch.ki_a_per_rad_s
-    drives = [joint.drive for joint in robot.joints]
-    motors = [robot.motor_of(joint) for joint in robot.joints]
-    profiles = stretch.profiles or ("",) * len(drives)
+    driven = robot.driven()
     reference = _row_before(parts["reference_position_rad"])
     speed = _row_before(parts["reference_velocity_rad_s"])
     reference[0] -= stretch.period_s * speed[0]
@@ -104,15 +103,11 @@ def law_of(robot: Robot, stretch: Stretch) -> PositionLaw:
         if integral is None
         else _row_before(np.nan_to_num(integral)),
         feedforward_a=np.zeros(shape),
-        reduction=np.array([drive.gear_reduction for drive in drives]),
-        joint_nm_per_a=np.array(
-            [
-                motor.torque_constant_nm_per_a * drive.gear_reduction * drive.gear_efficiency
-                for motor, drive in zip(motors, drives, strict=True)
-            ]
-        ),
+        reduction=np.array([joint.gear_reduction for joint in robot.joints]),
+        joint_nm_per_a=np.array([abs(driven.nm_per_a(joint)) for joint in driven.joints]),
         limit_a=np.array([joint.limits.current_max_a for joint in robot.joints]),
-        is_held=np.array([profile in HOLDING_PROFILES for profile in profiles]),
+        is_held=parts["is_reference_held"],
+        velocity_lag_s=stretch.velocity_lag_s,
     )
 
 
@@ -128,12 +123,9 @@ class Boards:
         law: What they are told.
         step_s: How often the law is computed here; on the boards every 25 µs.
         dq_rad_s: Joint velocities at the beginning, shape (joints,).
-        velocity_lag_s: Of the velocities that the boards see.
     """
 
-    def __init__(
-        self, law: PositionLaw, step_s: float, dq_rad_s: FloatArray, velocity_lag_s: float
-    ) -> None:
+    def __init__(self, law: PositionLaw, step_s: float, dq_rad_s: FloatArray) -> None:
         shape = law.reference_rad.shape
         turns = law.reduction
         # Everything is linear in the motor's angle: gains by the reduction, once.
@@ -146,9 +138,9 @@ class Boards:
         self._moving = np.where(law.is_held, 0.0, 1.0)
         self._step_s = step_s
         self._speed = dq_rad_s.copy()
-        self._share = (
-            1.0 if velocity_lag_s <= 0.0 else 1.0 - float(np.exp(-step_s / velocity_lag_s))
-        )
+        # A filter without lag follows at once.
+        lag_s = np.maximum(law.velocity_lag_s, np.finfo(np.float64).tiny)
+        self._share = -np.expm1(-step_s / lag_s)
         self._integral = np.zeros(shape[1])
 
     def preload(self, q_rad: FloatArray, tau_nm: FloatArray) -> None:

@@ -17,7 +17,6 @@ from daq.robot import Robot
 from estimation.errors import DatasetError, EstimationError
 from estimation.model.forward_dynamics import ForwardDynamics
 from estimation.model.position_law import Boards, PositionLaw, law_of
-from estimation.recordings.board_effects import VELOCITY_FILTER_S
 from estimation.recordings.segment import Stretch
 
 FloatArray = NDArray[np.float64]
@@ -105,7 +104,6 @@ def simulate_closed_loop(
     period_s: float,
     *,
     tau0_nm: ArrayLike | None = None,
-    velocity_lag_s: float = VELOCITY_FILTER_S,
 ) -> Simulation:
     """Let an arm follow references under the boards' law.
 
@@ -116,7 +114,6 @@ def simulate_closed_loop(
         dq0_rad_s: Their velocities.
         period_s: Length of a cycle.
         tau0_nm: Torques at the beginning, which tell what integrators hold; None for empty ones.
-        velocity_lag_s: Of the boards' velocity, first order.
 
     Returns:
         The motion at the beginnings of the cycles.
@@ -127,7 +124,7 @@ def simulate_closed_loop(
     steps, step_s = _steps(period_s)
     trace = _Trace(law.sample_count, arm.joint_count)
     q, dq = (np.array(part, dtype=np.float64) for part in (q0_rad, dq0_rad_s))
-    board = Boards(law, step_s, dq, velocity_lag_s)
+    board = Boards(law, step_s, dq)
     if tau0_nm is not None:
         board.preload(q, np.asarray(tau0_nm, dtype=np.float64))
     tau = board.torque(0, 0.0, q, dq)

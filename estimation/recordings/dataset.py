@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -21,14 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daq.recording import Recording, open_recording
-from daq.robot import Robot
 from estimation.errors import DatasetError
-from estimation.recordings.board_effects import (
-    CURRENT_FILTER_S,
-    HOLDING_PROFILES,
-    VELOCITY_FILTER_S,
-    held_bias_a,
-)
+from estimation.recordings.board_effects import held_delay_s
 from estimation.recordings.finite_values import only_numbers
 from estimation.recordings.sample_times import SampleTimes, is_in_time
 from estimation.recordings.segment import Stretch
@@ -36,7 +30,6 @@ from estimation.recordings.spikes import find_spikes
 from estimation.recordings.uniform_rows import at, make_grid
 from estimation.recordings.usable_rows import (
     HOLE_MAX_S,
-    IMPORT_LINK,
     DatasetSummary,
     UsableRows,
     are_commands,
@@ -81,7 +74,6 @@ def read_stretches(
     overlap_rows: int | None = None,
     all_modes: bool = False,
     rows_min: int = ROWS_MIN,
-    holds_reference: Callable[[str], bool] = HOLDING_PROFILES.__contains__,
 ) -> Iterator[Stretch]:
     """The usable samples of a recording, in order.
 
@@ -91,7 +83,6 @@ def read_stretches(
         overlap_rows: What neighbouring pieces share on either side; None for 2 s.
         all_modes: Whether to use rows in which the robot is active but follows no trajectory.
         rows_min: Shorter runs are left out.
-        holds_reference: Whether boards of a profile hold their position reference between frames.
 
     Yields:
         Stretches; none where nothing can be used: `summarise` says why.
@@ -107,7 +98,7 @@ def read_stretches(
         )
     with _opened(source) as recording:
         rows = UsableRows(recording, all_modes=all_modes, rows_min=rows_min)
-        reader = _Reader(recording, rows, holds_reference)
+        reader = _Reader(recording, rows)
         overlap = round(OVERLAP_S / reader.period_s) if overlap_rows is None else overlap_rows
         for begin, end in rows.runs:
             # Pieces of about the same length: a short rest would be nothing but overlap.
@@ -127,23 +118,25 @@ class _Chosen(NamedTuple):
 class _Reader:
     """Turns rows of a recording into stretches."""
 
-    def __init__(
-        self, recording: Recording, rows: UsableRows, holds_reference: Callable[[str], bool]
-    ) -> None:
+    def __init__(self, recording: Recording, rows: UsableRows) -> None:
         self.period_s = recording.period_ns * 1e-9
         self._recording = recording
         self._has_velocity = rows.has_velocity
-        self._is_import = recording.attributes["link"] == IMPORT_LINK
+        self._effects = effects = rows.effects
+        self._is_import = effects is None
         self._times = SampleTimes(recording)
-        self._profiles = _profiles(recording)
-        self._holds_position = np.array([holds_reference(name) for name in self._profiles])
-        self._reduction, self._nm_per_a = np.ones((2, len(self._profiles)))
-        if not self._is_import:
-            for number in range(len(self._profiles)):
-                factors = _drive_factors(recording.robot, number)
-                self._reduction[number], self._nm_per_a[number] = factors
+        if effects is not None:
+            robot = recording.robot.driven()
+            # What a gain of 1 takes from the joint's torque, per rate of the joint: signs cancel.
+            self._held_nm_s = np.array(
+                [
+                    robot.nm_per_a(joint) * joint.motor_per_joint * held_delay_s(self.period_s, lag)
+                    for joint, lag in zip(robot.joints, effects.current_lag_s, strict=True)
+                ]
+            )
 
     def read(self, run: tuple[int, int], piece: tuple[int, int], overlap: int) -> Stretch:
+        effects = self._effects
         first, last = max(run[0], piece[0] - overlap), min(run[1], piece[1] + overlap)
         start_s = self._times.taken_s(run[0])
         # In periods since the run's first value: where the run ends, and where the piece and its
@@ -206,9 +199,9 @@ class _Reader:
             kp_a_per_rad=gains[0],
             kd_a_s_per_rad=gains[1],
             ki_a_per_rad_s=gains[2],
-            profiles=self._profiles,
-            velocity_lag_s=0.0 if self._is_import else VELOCITY_FILTER_S,
-            torque_lag_s=0.0 if self._is_import else CURRENT_FILTER_S,
+            is_reference_held=None if effects is None else effects.is_reference_held,
+            velocity_lag_s=0.0 if effects is None else effects.velocity_lag_s,
+            torque_lag_s=0.0 if effects is None else effects.current_lag_s,
         )
 
     def _usable(self, rows: slice) -> tuple[slice | _Chosen, FloatArray, FloatArray]:
@@ -218,7 +211,7 @@ class _Reader:
         names = ["joint_position_rad", "joint_torque_nm"]
         names += ["joint_velocity_rad_s"] if self._has_velocity else []
         sound = (recording["joint_valid"][rows] == 1).all(axis=1) & is_sure
-        sound &= are_commands(recording, rows)
+        sound &= are_commands(recording, rows, self._effects)
         columns = {name: only_numbers(recording[name][rows]) for name in names}
         for values in columns.values():
             sound &= ~np.isnan(values).any(axis=1)
@@ -238,18 +231,16 @@ class _Reader:
         gains: list[FloatArray | None],
     ) -> FloatArray | float:
         """What held references took from the torques; both sides of the gear count alike."""
-        if self._is_import:
+        if self._effects is None:
             return 0.0
-        motor_nm = self._reduction * self._nm_per_a
+        is_held = self._effects.is_reference_held
         missing: FloatArray | float = 0.0
         kp_a_per_rad, kd_a_s_per_rad, _ = gains
-        if self._holds_position.any() and dq_rad_s is not None and kp_a_per_rad is not None:
-            bias = held_bias_a(kp_a_per_rad, dq_rad_s, 0.5 * self.period_s)
-            missing = motor_nm * self._holds_position * np.nan_to_num(bias)
+        if is_held.any() and dq_rad_s is not None and kp_a_per_rad is not None:
+            missing = self._held_nm_s * is_held * np.nan_to_num(kp_a_per_rad * dq_rad_s)
         if reference_rad_s is not None and kd_a_s_per_rad is not None:
             rates = np.gradient(reference_rad_s, self.period_s, axis=0)
-            bias = held_bias_a(kd_a_s_per_rad, rates, 0.5 * self.period_s)
-            missing = missing + motor_nm * np.nan_to_num(bias)
+            missing = missing + self._held_nm_s * np.nan_to_num(kd_a_s_per_rad * rates)
         return missing
 
     def _optional(self, name: str, rows: slice | _Chosen) -> FloatArray | None:
@@ -259,26 +250,6 @@ class _Reader:
         chosen = column[rows.rows][rows.sound] if isinstance(rows, _Chosen) else column[rows]
         values = only_numbers(np.asarray(chosen, np.float64))
         return None if np.isnan(values).all() else values
-
-
-def _drive_factors(robot: Robot, number: int) -> tuple[float, float]:
-    """Motor turns per joint turn, and torque at the joint per current, without sign."""
-    joint = robot.joints[number]
-    drive = joint.drive
-    constant_nm_per_a = robot.motor_of(joint).torque_constant_nm_per_a
-    return (
-        drive.gear_reduction,
-        constant_nm_per_a * drive.gear_reduction * drive.gear_efficiency,
-    )
-
-
-def _profiles(recording: Recording) -> tuple[str, ...]:
-    by_board = dict(
-        zip(recording.board_names, recording.attributes["board_profiles"], strict=False)
-    )
-    if not by_board:
-        return ("",) * len(recording.joint_names)
-    return tuple(by_board.get(joint.drive.board, "") for joint in recording.robot.joints)
 
 
 @contextmanager

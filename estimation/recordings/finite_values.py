@@ -11,7 +11,7 @@ VALUE_MAX = 1e9
 """Of any number: beyond it, arithmetic with its squares would overflow some day."""
 
 
-def is_number(values: Any, limit: float = VALUE_MAX) -> NDArray[np.bool_]:
+def is_number(values: Any, limit: float | NDArray[np.float64] = VALUE_MAX) -> NDArray[np.bool_]:
     """Which values are finite, and no larger than any that is measured."""
     with np.errstate(invalid="ignore"):
         result: NDArray[np.bool_] = np.abs(values) <= limit

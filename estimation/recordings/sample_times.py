@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daq.recording import Recording
-from estimation.recordings.usable_rows import IMPORT_LINK
 
 FloatArray = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -50,7 +49,7 @@ class SampleTimes:
         self._recording = recording
         self._period_s = recording.period_ns * 1e-9
         self._start_t_ns = int(recording.attributes["start_t_ns"])
-        self._is_import = recording.attributes["link"] == IMPORT_LINK
+        self._is_import = recording.is_import
         few = recording["transfer_ns"][:_FEW_ROWS] if recording.sample_count else np.zeros(1)
         self._usual_exchange_s = float(np.median(few)) * 1e-9
 

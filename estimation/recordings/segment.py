@@ -37,8 +37,10 @@ class Stretch:
         kp_a_per_rad: Gains at the motor; None where nothing was sent.
         kd_a_s_per_rad: Likewise.
         ki_a_per_rad_s: Likewise, or the boards have none.
-        profiles: Wire format of each joint's board; empty where there is none.
-        velocity_lag_s: Of the velocities behind the angles, first order; 0 where not known.
+        is_reference_held: Whether the joint's board holds the position reference between frames,
+            shape (joints,); None where there is no board.
+        velocity_lag_s: Of the velocities behind the angles, first order, shape (joints,) or one
+            for all; 0 where not known.
         torque_lag_s: Of the torques, likewise.
         is_in_hole: Rows that nobody measured, or wrongly: interpolated for filters, not to be
             counted; None where there are none.
@@ -63,9 +65,9 @@ class Stretch:
     kp_a_per_rad: FloatArray | None = None
     kd_a_s_per_rad: FloatArray | None = None
     ki_a_per_rad_s: FloatArray | None = None
-    profiles: tuple[str, ...] = ()
-    velocity_lag_s: float = 0.0
-    torque_lag_s: float = 0.0
+    is_reference_held: Flags | None = None
+    velocity_lag_s: FloatArray | float = 0.0
+    torque_lag_s: FloatArray | float = 0.0
     is_in_hole: Flags | None = None
 
     @property

@@ -7,8 +7,8 @@ counts:
 - Where the robot is active and all joints follow a trajectory (`joint_mode` play), if the recording
   has any of it; else where it is active and no joint is off. An imported recording (link `import`)
   is used whole: nobody commanded anything there.
-- Values that are numbers (`estimation.recordings.finite_values`), and commands that a board holds
-  (`COMMAND_MAX`).
+- Values that are numbers (`estimation.recordings.finite_values`), and commands that the joint's
+  board can be sent.
 - A reply is older than the command beside it: what row k measured was latched when exchange k - 1
   ended, and until then command k - 2 was obeyed. The first two rows of a mode show the one before.
 - Where the zero of a joint changes (`joint_is_homed`), positions jump: a run ends there, too.
@@ -21,16 +21,14 @@ from typing import Any
 
 import numpy as np
 
-from daq.recording import Recording
-from daq.recording.layout import COLUMNS, MODES, STATES
+from daq.recording import Mode, Recording, State
+from daq.recording.layout import COLUMNS
 from estimation.errors import DatasetError
-from estimation.recordings.board_effects import COMMAND_MAX
+from estimation.recordings.board_effects import BoardEffects, board_effects
 from estimation.recordings.finite_values import is_number
 
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
-IMPORT_LINK = "import"
-"""The link of a recording that was made from foreign data."""
 OLDER_REPLIES = 2
 """Rows after a change of command whose replies do not know of it yet."""
 HOLE_MAX_S = 0.02
@@ -40,9 +38,7 @@ PERIOD_MIN_NS, PERIOD_MAX_NS = 1000, 10_000_000_000
 PERIOD_WRONG = 10.0
 """By so much the times between samples may differ from the period."""
 _FEW_ROWS = 10_000
-_PLAY = next(code for code, name in MODES.items() if name == "play")
-_POWERED = [code for code, name in MODES.items() if name != "off"]
-_ACTIVE = next(code for code, name in STATES.items() if name == "active")
+_POWERED = [mode for mode in Mode if mode is not Mode.OFF]
 _NOT_CHOSEN = {
     "play": "not following a trajectory",
     "active": "robot not active, or a joint off",
@@ -115,9 +111,11 @@ class UsableRows:
         runs: First row and the one after the last, of each run; in between there may be rows that
             cannot be used, for at most `HOLE_MAX_S` at a time.
         has_velocity: Whether the recording has measured velocities.
+        effects: What its boards do to the values; None of an import.
         summary: What was used and what not.
 
     Raises:
+        RecordingError: It does not tell what its boards do to values.
         DatasetError: Its times do not rise, or it states no period.
     """
 
@@ -125,6 +123,7 @@ class UsableRows:
         self._recording = recording
         self._period_ns = recording.period_ns
         self._check_period()
+        self.effects = board_effects(recording)
         self._chosen = self._choose(all_modes)
         self.has_velocity = _has_any(recording, "joint_velocity_rad_s")
         self._left_out: dict[str, int] = {}
@@ -172,7 +171,7 @@ class UsableRows:
 
     def _choose(self, all_modes: bool) -> str:
         recording = self._recording
-        if recording.attributes["link"] == IMPORT_LINK:
+        if recording.is_import:
             return "import"
         if not all_modes:
             for block in recording.blocks():
@@ -199,7 +198,8 @@ class UsableRows:
         names += ["joint_velocity_rad_s"] if self.has_velocity else []
         known = np.logical_and.reduce([is_number(recording[n][block]).all(1) for n in names])
         usable = self._without(usable, ~known, _NO_NUMBER)
-        usable = self._without(usable, ~are_commands(recording, block), _NO_COMMAND)
+        is_sent = are_commands(recording, block, self.effects)
+        usable = self._without(usable, ~is_sent, _NO_COMMAND)
         joined = self._joined(block)
         homed = recording["joint_is_homed"][block]
         changed = np.diff(homed, axis=0, prepend=self._previous.get("homed", homed[:1])).any(axis=1)
@@ -211,8 +211,8 @@ class UsableRows:
         mode = self._recording["joint_mode"][block]
         if kind == "import":
             return np.ones(len(mode), bool)
-        is_wanted = mode == _PLAY if kind == "play" else np.isin(mode, _POWERED)
-        is_active = self._recording["state"][block] == _ACTIVE
+        is_wanted = mode == Mode.PLAY if kind == "play" else np.isin(mode, _POWERED)
+        is_active = self._recording["state"][block] == State.ACTIVE
         return np.asarray(is_active & is_wanted.all(axis=1))
 
     def _united(self, runs: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -278,20 +278,21 @@ def _extend(runs: list[tuple[int, int]], usable: Flags, joined: Flags, first: in
     runs += found
 
 
-def are_commands(recording: Recording, rows: slice) -> Flags:
-    """Which rows have only commands that a board can hold; of an import, all.
+def are_commands(recording: Recording, rows: slice, effects: BoardEffects | None) -> Flags:
+    """Which rows have only commands that their boards can be sent; of an import, all.
 
     Args:
         recording: Open.
         rows: Some of its rows.
+        effects: Of its boards.
 
     Returns:
         Shape (rows,).
     """
     result = np.ones(rows.stop - rows.start, bool)
-    if recording.attributes["link"] == IMPORT_LINK:
+    if effects is None:
         return result
-    for name, limit in COMMAND_MAX.items():
+    for name, limit in effects.command_max.items():
         if name in recording:
             values = recording[name][rows]
             is_command = is_number(values, limit)

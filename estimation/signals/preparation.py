@@ -246,8 +246,8 @@ class _Filters:
         smooth = low_pass(values, order=2, cutoff_hz=cutoff_hz, rate_hz=self._rate_hz)
         return derivative(smooth, rate_hz=self._rate_hz)
 
-    def without_lag(self, smooth: FloatArray, lag_s: float) -> FloatArray:
-        return smooth + lag_s * self.slope(smooth) if lag_s else smooth
+    def without_lag(self, smooth: FloatArray, lag_s: FloatArray | float) -> FloatArray:
+        return smooth + lag_s * self.slope(smooth) if np.any(lag_s) else smooth
 
 
 def _kept_rows(stretch: Stretch, settings: PreparationSettings) -> NDArray[np.intp]:

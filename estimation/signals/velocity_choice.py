@@ -79,7 +79,7 @@ class Spectra:
     def __init__(self, stretches: Iterable[Stretch]) -> None:
         self.rate_hz = 0.0
         self.rows = 0
-        self._lag_s = 0.0
+        self._lag_s: FloatArray | float = 0.0
         self._segment = 0
         self._means: dict[str, Any] = {}
         self._has_velocity = True
@@ -119,7 +119,7 @@ class Spectra:
             content_hz: Where motion ends.
         """
         frequency_hz = self._frequency_hz
-        lag = 1.0 / (1.0 + 2j * np.pi * frequency_hz * self._lag_s)
+        lag_s = np.broadcast_to(self._lag_s, self._means["slope"].shape[1])
         # The derivative of the position is (x[i+1] - x[i-1])/2h here.
         droop = np.sinc(2.0 * frequency_hz / self.rate_hz)
         low, high = _BAND[0] * max(cutoff_hz, content_hz), _BAND[1] * max(cutoff_hz, content_hz)
@@ -130,6 +130,7 @@ class Spectra:
         result = []
         for joint in range(self._means["slope"].shape[1]):
             slope, measured = (self._means[name][:, joint] for name in ("slope", "measured"))
+            lag = 1.0 / (1.0 + 2j * np.pi * frequency_hz * lag_s[joint])
             transfer = self._means["cross"][:, joint] / lag * droop
             noise = _density(slope[noise_band] / droop[noise_band] ** 2)
             # Only where motion stands clearly above the noise can the two be compared.

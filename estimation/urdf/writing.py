@@ -66,7 +66,7 @@ def urdf_text(robot: Robot, friction: Mapping[str, tuple[float, float]] | None =
     parent = BASE
     for joint, pose, known in zip(robot.joints, joint_poses(robot), terms, strict=True):
         stated = (friction or {}).get(joint.name)
-        if stated is None and (joint.has_drive or joint.dynamics is not None):
+        if stated is None and (joint.drive is not None or joint.dynamics is not None):
             stated = known["viscous"].value, known["coulomb"].value
         lines += _joint_lines(joint, pose, parent, stated)
         parent = f"{joint.name}_link"
@@ -156,7 +156,7 @@ def _transmission_lines(joint: Joint) -> Iterator[str]:
     rotor = joint.rotor_inertia_kg_m2
     if rotor is not None:
         yield f"  <!-- Rotor inertia of {joint.name}, at the motor: {rotor!r} kg m2 -->"
-    if joint.has_drive or joint.transmission is not None:
+    if joint.drive is not None or joint.transmission is not None:
         interface = "<hardwareInterface>EffortJointInterface</hardwareInterface>"
         reduction = joint.direction * joint.gear_reduction
         yield f'  <transmission name="{joint.name}_transmission">'

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-_FILTER_RAD_S = 2.0 * math.pi * 1000.0
 _BLOCK = 1024
 """Noise is drawn in advance: one number at a time costs as much as a hundred."""
 
@@ -17,20 +16,29 @@ class CurrentSensor:
     Args:
         noise_a: On each measurement (rms).
         generator: Source of the noise.
+        filter_hz: Corner of the board's low-pass.
         step_s: Time between two readings.
 
     Attributes:
         filtered_a: The current without the noise.
     """
 
-    def __init__(self, noise_a: float, generator: np.random.Generator, *, step_s: float) -> None:
+    def __init__(
+        self,
+        noise_a: float,
+        generator: np.random.Generator,
+        *,
+        filter_hz: float,
+        step_s: float,
+    ) -> None:
+        filter_rad_s = 2.0 * math.pi * filter_hz
         self.filtered_a = 0.0
         self._noise_a = noise_a
         self._generator = generator
         self._noise_block: list[float] = []
-        self._gain = 1.0 - math.exp(-_FILTER_RAD_S * step_s)
+        self._gain = 1.0 - math.exp(-filter_rad_s * step_s)
         # What a low-pass makes of a current that rises through the step, beyond its mean.
-        self._ramp_s = step_s - self._gain * (0.5 * step_s + 1.0 / _FILTER_RAD_S)
+        self._ramp_s = step_s - self._gain * (0.5 * step_s + 1.0 / filter_rad_s)
 
     def read(self, mean_a: float, slope_a_per_s: float) -> None:
         """Follow the current through a physics step."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 
 _TURN_RAD = 2.0 * math.pi
-_VELOCITY_FILTER_HZ = 100.0
 _MARGIN_RAD = 1e-6
 """Wider than any rounding error of an angle, narrower than what a board can resolve."""
 
@@ -20,6 +19,7 @@ class Encoder:
         counts_per_turn: Infinity for one without steps.
         index_rad: Motor angle of the index pulse.
         wrap_turns: Reported positions wrap at plus and minus this.
+        velocity_filter_hz: Corner of the board's low-pass on the velocity.
         step_s: Time between two readings.
 
     Attributes:
@@ -35,12 +35,18 @@ class Encoder:
     """
 
     def __init__(
-        self, *, counts_per_turn: float, index_rad: float, wrap_turns: float, step_s: float
+        self,
+        *,
+        counts_per_turn: float,
+        index_rad: float,
+        wrap_turns: float,
+        velocity_filter_hz: float,
+        step_s: float,
     ) -> None:
         self._count_rad = _TURN_RAD / counts_per_turn
         self._wrap_rad = wrap_turns * _TURN_RAD
         self._step_s = step_s
-        self._velocity_gain = 1.0 - math.exp(-_TURN_RAD * _VELOCITY_FILTER_HZ * step_s)
+        self._velocity_gain = 1.0 - math.exp(-_TURN_RAD * velocity_filter_hz * step_s)
         self._index_rad = self._quantised(index_rad)
         self._index_turn = 0
         self._zero_rad = self._index_zero_rad = 0.0

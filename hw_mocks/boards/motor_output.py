@@ -109,12 +109,16 @@ class MotorOutput:
             ),
             index_rad=connection.index_angle_rad if connection else 0.0,
             wrap_turns=behaviour.position_wrap_turns,
+            velocity_filter_hz=behaviour.velocity_filter_hz,
             step_s=step_s,
         )
         self.iq_a = 0.0
         self.winding_degc = _AMBIENT_DEGC
         self._current = CurrentSensor(
-            effects.iq_noise_a if motor else 0.0, generator, step_s=step_s
+            effects.iq_noise_a if motor else 0.0,
+            generator,
+            filter_hz=behaviour.current_filter_hz,
+            step_s=step_s,
         )
         self._behaviour = behaviour
         own_limit_a = behaviour.current_max_a

@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from daq.robot import Motor, Robot
+from daq.robot import DrivenRobot, Motor
 from hw_mocks.plants.effects import Effects
 
 
@@ -77,7 +77,7 @@ class Actuator:
 
 
 def make_actuators(
-    robot: Robot, effects: Effects, generator: np.random.Generator, *, step_s: float = 250e-6
+    robot: DrivenRobot, effects: Effects, generator: np.random.Generator, *, step_s: float = 250e-6
 ) -> list[Actuator]:
     """One actuator per joint, in the robot's joint order.
 

@@ -14,7 +14,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from daq.robot import Joint, Placement, Robot
+from daq.robot import DrivenJoint, DrivenRobot, Placement
 from daq.robot.geometry import Matrix, joint_poses
 from hw_mocks.errors import MockConfigError
 from hw_mocks.plants.transmission import make_transmission
@@ -36,7 +36,7 @@ _ROTOR_BODY_KG: Final = 1e-9
 """MuJoCo wants bodies to have mass and inertia; that of a rotor is its hinge's armature."""
 
 
-def make_model(robot: Robot, truth: Truth, *, step_s: float, has_rotors: bool = False) -> Any:
+def make_model(robot: DrivenRobot, truth: Truth, *, step_s: float, has_rotors: bool = False) -> Any:
     """Generate the MuJoCo model of an arm.
 
     Args:
@@ -107,7 +107,7 @@ def gear_mobilities(model: Any, *, posture_count: int = 100) -> Array:
     return mobilities
 
 
-def hanging_posture_rad(robot: Robot) -> list[float]:
+def hanging_posture_rad(robot: DrivenRobot) -> list[float]:
     """Where the arm comes to rest when let go at zero angles, by the robot file's values.
 
     From base to tip, each joint that friction does not hold goes to where its gravity torque
@@ -151,7 +151,7 @@ def hanging_posture_rad(robot: Robot) -> list[float]:
     return posture_rad
 
 
-def _add_link(robot: Robot, joint: Joint, true: JointTruth, parent: Any) -> Any:
+def _add_link(robot: DrivenRobot, joint: DrivenJoint, true: JointTruth, parent: Any) -> Any:
     if true.link is None or (joint.placement is None and joint.dh is None):
         missing = "link" if true.link is None else "placement"
         problem = f"joints.{joint.name}.{missing}: missing; the physics of an arm needs it"
@@ -164,7 +164,7 @@ def _add_link(robot: Robot, joint: Joint, true: JointTruth, parent: Any) -> Any:
     return body
 
 
-def _place(body: Any, joint: Joint, pose: Matrix) -> None:
+def _place(body: Any, joint: DrivenJoint, pose: Matrix) -> None:
     if joint.placement is not None:  # exactly as stated, without the rounding of a matrix
         body.pos, body.quat = joint.placement.xyz_m, _quaternion(joint.placement)
         return

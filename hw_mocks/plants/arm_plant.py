@@ -14,7 +14,7 @@ from typing import Any, Final
 import mujoco
 import numpy as np
 
-from daq.robot.description import Robot
+from daq.robot.description import DrivenRobot
 from hw_mocks.errors import MockPhysicsError
 from hw_mocks.plants.arm_model import gear_mobilities, hanging_posture_rad, make_model
 from hw_mocks.plants.effects import Effects
@@ -49,7 +49,7 @@ class ArmPlant:
 
     def __init__(
         self,
-        robot: Robot,
+        robot: DrivenRobot,
         truth: Truth,
         effects: Effects,
         *,
@@ -152,7 +152,7 @@ class ArmPlant:
 
 
 def _make_couplings(
-    robot: Robot, model: Any, gears: Sequence[Transmission], effects: Effects, step_s: float
+    robot: DrivenRobot, model: Any, gears: Sequence[Transmission], effects: Effects, step_s: float
 ) -> list[Coupling]:
     mobilities = gear_mobilities(model)
     couplings = [

@@ -10,7 +10,7 @@ import functools
 import math
 from collections.abc import Sequence
 
-from daq.robot.description import Robot
+from daq.robot.description import DrivenRobot
 from hw_mocks.errors import MockConfigError
 from hw_mocks.plants.effects import Effects
 from hw_mocks.plants.transmission import (
@@ -144,7 +144,7 @@ class BenchPlant:
 
     def __init__(
         self,
-        robot: Robot,
+        robot: DrivenRobot,
         truth: Truth,
         effects: Effects,
         *,

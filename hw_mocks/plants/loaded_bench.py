@@ -9,7 +9,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
-from daq.robot.description import Robot
+from daq.robot.description import DrivenRobot
 from hw_mocks.errors import MockConfigError
 from hw_mocks.plants.bench_plant import BenchPlant, Shaft
 from hw_mocks.plants.effects import Effects
@@ -38,7 +38,7 @@ class LoadedBench(BenchPlant):
 
     def __init__(
         self,
-        robot: Robot,
+        robot: DrivenRobot,
         truth: Truth,
         effects: Effects,
         *,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typing
 from collections.abc import Sequence
 
-from daq.robot.description import Robot
+from daq.robot.description import DrivenRobot
 from hw_mocks.errors import MockConfigError
 from hw_mocks.plants.bench_plant import BenchPlant
 from hw_mocks.plants.effects import BENCH_ONLY, Effects
@@ -37,7 +37,7 @@ class Plant(typing.Protocol):
 
 
 def make_plant(
-    robot: Robot,
+    robot: DrivenRobot,
     truth: Truth,
     effects: Effects,
     *,

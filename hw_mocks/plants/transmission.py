@@ -11,7 +11,7 @@ import dataclasses
 import math
 from typing import Final
 
-from daq.robot.description import Joint, Robot
+from daq.robot.description import DrivenJoint, DrivenRobot
 from hw_mocks.errors import MockConfigError
 from hw_mocks.plants.effects import STRIBECK_VELOCITY_RAD_S, Effects
 from hw_mocks.plants.truth import JointTruth
@@ -51,7 +51,7 @@ class Transmission:
         return (joint_position_rad - self.joint_offset_rad) * self.motor_turns_per_turn
 
 
-def make_transmission(joint: Joint, truth: JointTruth) -> Transmission:
+def make_transmission(joint: DrivenJoint, truth: JointTruth) -> Transmission:
     """Refer one joint's drive to the joint side.
 
     Args:
@@ -138,7 +138,7 @@ def make_coupling(
     )
 
 
-def check_stiffness(robot: Robot, fastest_rad2_s2: float, step_s: float) -> None:
+def check_stiffness(robot: DrivenRobot, fastest_rad2_s2: float, step_s: float) -> None:
     """Refuse a gear whose spring is too stiff for the step.
 
     Args:

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from daq.robot import Inertia, Joint, Link, Robot
+from daq.robot import DrivenJoint, DrivenRobot, Inertia, Link
 from daq.robot.geometry import pseudo_inertia
 from hw_mocks.errors import MockConfigError
 
@@ -63,7 +63,7 @@ class Truth:
         }
 
 
-def draw_truth(robot: Robot, *, seed: int, spread: float = 0.25) -> Truth:
+def draw_truth(robot: DrivenRobot, *, seed: int, spread: float = 0.25) -> Truth:
     """Draw true parameters around the robot file's.
 
     Links and inertias differ from CAD; friction is exactly what the robot file says.
@@ -87,7 +87,7 @@ def draw_truth(robot: Robot, *, seed: int, spread: float = 0.25) -> Truth:
 
 
 def _draw_joint(
-    robot: Robot, joint: Joint, generator: np.random.Generator, spread: float
+    robot: DrivenRobot, joint: DrivenJoint, generator: np.random.Generator, spread: float
 ) -> JointTruth:
     drive = joint.drive
     # Uniform in the logarithm with the standard deviation asked for, so that no draw is absurd.

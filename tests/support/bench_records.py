@@ -23,7 +23,9 @@ from daq.recording.bench_events import BenchHeader, LoadArm, MockTruth
 from daq.recording.info import RecordingInfo
 from daq.recording.layout import COLUMNS, Axis
 from daq.robot import Joint, Motor, Robot, parse_robot, robot_text
+from daq.samples.columns import behaviour_of
 from estimation.bench.record import Drive, JointRecord, Span
+from firmware_protocol.profiles import profile_named
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 Part = dict[str, Array]
@@ -528,6 +530,7 @@ class BenchTest:
             motor=self.motor,
             drive=self.drive,
             profile="arm",
+            behaviour=behaviour_of(profile_named("arm")),
             **{name: self.column(name) for name in FRESH},  # type: ignore[arg-type]
             transfer_s=np.full(len(seq), TRANSFER_S),
             **optional,
@@ -617,6 +620,7 @@ class BenchTest:
             board_names=tuple(board.name for board in boards),
             board_profiles=tuple(board.profile for board in boards),
             board_devices=tuple(board.spi.device for board in boards),
+            board_behaviours=tuple(behaviour_of(profile_named(b.profile)) for b in boards),
             frame_size=34,
             fingerprint="f" * 16,
             link="mock",

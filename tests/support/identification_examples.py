@@ -188,6 +188,7 @@ def position_law(motion: Motion) -> PositionLaw:
         joint_nm_per_a=reduction * constants,
         limit_a=np.array([joint.limits.current_max_a for joint in robot.joints]),
         is_held=np.zeros(4, bool),
+        velocity_lag_s=0.0,
     )
 
 
@@ -233,5 +234,6 @@ def recorded(
         kp_a_per_rad=gain(law.kp_a_per_rad),
         kd_a_s_per_rad=gain(law.kd_a_s_per_rad),
         ki_a_per_rad_s=gain(law.ki_a_per_rad_s),
-        profiles=("arm",) * shape[1],
+        is_reference_held=law.is_held,
+        velocity_lag_s=law.velocity_lag_s,
     )

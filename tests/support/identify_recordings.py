@@ -11,10 +11,11 @@ from identification_examples import fourier_motion
 from recording_maker import make_recording
 
 from daq.robot import parse_robot, robot_text
+from daq.samples.columns import behaviour_of
 from estimation.excitation.motion import Motion
 from estimation.model.parameters import cad_vector, choose_parameters
 from estimation.model.regressor import Regressor
-from estimation.recordings.board_effects import CURRENT_FILTER_S, VELOCITY_FILTER_S
+from firmware_protocol.profiles import ARM
 from tools.running.mock_options import true_robot
 
 MARK = "mock?seed=3&spread=0.25"
@@ -41,13 +42,14 @@ def made_recording(
     theta = cad_vector(true_robot(link, robot) or robot, regressor.parameters)
     assert theta is not None
     tau = regressor(motion.q_rad, motion.dq_rad_s, motion.ddq_rad_s2) @ theta
+    behaviour = options.setdefault("behaviour", behaviour_of(ARM))
     noise = np.random.default_rng(seed).standard_normal(tau.shape)
     columns = {
         "joint_position_rad": motion.q_rad,
         # As boards tell them: late by their filters' lag.
-        "joint_velocity_rad_s": motion.dq_rad_s - VELOCITY_FILTER_S * motion.ddq_rad_s2,
+        "joint_velocity_rad_s": motion.dq_rad_s - behaviour.velocity_lag_s * motion.ddq_rad_s2,
         "joint_torque_nm": tau
-        - CURRENT_FILTER_S * np.gradient(tau, motion.t_s, axis=0)
+        - behaviour.current_lag_s * np.gradient(tau, motion.t_s, axis=0)
         + noise_nm * noise,
     }
     return make_recording(path, columns, text=text, link=link, **options)

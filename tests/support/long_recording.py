@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from estimation.recordings.usable_rows import IMPORT_LINK
+from daq.recording.layout import IMPORT_LINK
 from tests.support.identification_examples import fourier_motion, model_of, true_theta
 from tests.support.recording_maker import make_recording
 

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from daq.recording import RecordingWriter
+from daq.recording import BoardBehaviour, RecordingWriter
 from daq.recording.info import RecordingInfo
 from daq.recording.layout import COLUMNS, Axis
 from daq.robot import parse_robot, robot_text
+from daq.samples.columns import behaviour_of
+from firmware_protocol.profiles import profile_named
 
 Array = np.ndarray[Any, np.dtype[Any]]
 START_T_NS, START_UTC_NS = 5_000_000_000, 1_700_000_000_000_000_000
@@ -23,6 +25,7 @@ def make_recording(
     *,
     text: str | None = None,
     profile: str = "arm",
+    behaviour: BoardBehaviour | None = None,
     link: str = "mock",
     rate_hz: float = 1000.0,
     dropped: Any = (),
@@ -34,6 +37,7 @@ def make_recording(
         columns: Those that matter; the others are zero, valid and homed.
         text: Of the robot file.
         profile: Of its boards.
+        behaviour: Of their firmware; None for what the profile's table says.
         link: Of the recording.
         rate_hz: Samples per second.
         dropped: Rows that are missing in the file.
@@ -68,6 +72,7 @@ def make_recording(
         board_names=names,
         board_profiles=(profile,) * boards,
         board_devices=("",) * boards,
+        board_behaviours=(behaviour or behaviour_of(profile_named(profile)),) * boards,
         frame_size=40,
         fingerprint="f" * 16,
         link=link,

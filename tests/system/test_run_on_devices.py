@@ -19,8 +19,7 @@ pytestmark = pytest.mark.compiler
 IS_LONG = bool(os.environ.get("ARMATURE_ACCEPTANCE"))
 SAMPLES = 10_000
 HANGING_RAD = np.array([0.0, -np.pi / 2, 0.0, 0.0])
-CODES = {outcome: code for code, outcome in enumerate(Outcome)}
-SOUND = [CODES[outcome] for outcome in (Outcome.OK, Outcome.LATE, Outcome.COMMAND_LOST)]
+SOUND = [Outcome.OK, Outcome.LATE, Outcome.COMMAND_LOST]
 
 
 def make_trajectory(path: Path, duration_s: float) -> Path:
@@ -56,11 +55,9 @@ def check_validity(recording: Recording, summary: dict[str, Any]) -> None:
     for number, board in enumerate(summary["boards"]):
         counters = board["counters"]
         assert counters["exchanges"] == len(outcomes) == summary["cycles"]
-        assert (outcomes[:, number] == CODES[Outcome.CORRUPT]).sum() == counters["corrupt"]
-        assert (outcomes[:, number] == CODES[Outcome.COMMAND_LOST]).sum() == (
-            counters["lost_commands"]
-        )
-    assert (outcomes == CODES[Outcome.CORRUPT]).sum() == summary["corrupt"]
+        assert (outcomes[:, number] == Outcome.CORRUPT).sum() == counters["corrupt"]
+        assert (outcomes[:, number] == Outcome.COMMAND_LOST).sum() == (counters["lost_commands"])
+    assert (outcomes == Outcome.CORRUPT).sum() == summary["corrupt"]
     # Two joints on each board.
     is_sound = np.repeat(np.isin(outcomes, SOUND), 2, axis=1)
     assert np.array_equal(recording["joint_valid"][:], is_sound)

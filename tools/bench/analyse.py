@@ -7,7 +7,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from firmware_protocol.profiles import profile_named
 from tools.bench.show import show_result
 from tools.shared.cli import FAILED, OK, Verbs, add_json_option, add_verb, print_json, say
 from tools.version import __version__
@@ -61,9 +60,7 @@ def report(recording: Path, directory: Path | None, name: str, *, is_json: bool)
     # SciPy and Matplotlib take a second: only whoever needs them waits for them.
     from estimation.bench.analysis import analyse_bench  # noqa: PLC0415
 
-    result, picture = analyse_bench(
-        recording, holds_reference=_holds_reference, made_by=__version__
-    )
+    result, picture = analyse_bench(recording, made_by=__version__)
     if directory is not None:
         _write(result, picture, directory, name)
     if is_json:
@@ -99,7 +96,3 @@ def _write(result: BenchResult, picture: BenchPicture, directory: Path, name: st
         save_figure(figure, directory / f"{name}{suffix}")
     replace_file(directory / f"{name}.html", make_page(result, picture).encode())
     say(f"armature: {directory / name}.json, .png, .pdf and .html are written")
-
-
-def _holds_reference(profile: str) -> bool:
-    return not profile_named(profile).behaviour.is_reference_advanced

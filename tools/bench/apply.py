@@ -67,7 +67,7 @@ def apply_friction(
     if results[0].robot != robot.name:
         say(f"warning: measured on robot {plain(results[0].robot)}, applied to {robot.name}")
     is_written, backup = _replace(target, text.encode())
-    old = {joint.name: joint.drive.friction for joint in robot.joints}
+    old = {joint.name: joint.drive.friction for joint in robot.driven().joints}
     return {
         "file": str(target),
         "is_written": is_written,

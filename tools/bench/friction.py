@@ -21,7 +21,7 @@ from daq.boards.wire_limits import wire_problems
 from daq.errors import ConfigError, DaqError
 from daq.links.address import LinkKind, parse_link
 from daq.recorder.journal import journal_of
-from daq.robot import Joint, Robot, parse_robot, robot_text
+from daq.robot import DrivenJoint, DrivenRobot, parse_robot, robot_text
 from daq.robot.editing.edit import bench_text, with_velocity_gains
 from estimation.errors import EstimationError
 from firmware_protocol.profiles import PROFILES
@@ -121,7 +121,7 @@ def add_to(actions: Verbs) -> None:
 def _friction(arguments: argparse.Namespace) -> int:
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="armature: %(message)s")
     text = robot_text(arguments.robot)
-    robot = parse_robot(text, arguments.robot, profiles=PROFILES)
+    robot = parse_robot(text, arguments.robot, profiles=PROFILES).driven()
     joint = _joint(robot, arguments)
     _check(arguments)
     plan = plan_bench(robot, joint, arguments)
@@ -134,7 +134,7 @@ def _friction(arguments: argparse.Namespace) -> int:
         # Only a free joint needs soft gains: a load arm is led by the joint's own.
         gains = None if arguments.load_arm else plan.gains
         text = bench_text(text, joint.name, gains=gains, source=arguments.robot)
-    _check_gains(parse_robot(text, arguments.robot), joint, arguments)
+    _check_gains(parse_robot(text, arguments.robot).driven(), joint, arguments)
     say(_announcement(plan, joint))
     directory.mkdir(parents=True, exist_ok=True)
     robot_file = directory / f"{name}.toml"
@@ -153,7 +153,7 @@ def _friction(arguments: argparse.Namespace) -> int:
     return report(target, directory, name, is_json=arguments.json)
 
 
-def _joint(robot: Robot, arguments: argparse.Namespace) -> Joint:
+def _joint(robot: DrivenRobot, arguments: argparse.Namespace) -> DrivenJoint:
     names = [joint.name for joint in robot.joints]
     if arguments.joint not in names:
         problem = f"{arguments.joint}: {robot.name} has {', '.join(names)}"
@@ -219,7 +219,7 @@ def _check_target(target: Path) -> None:
         raise ConfigError("armature bench friction", problems)
 
 
-def _check_gains(robot: Robot, joint: Joint, arguments: argparse.Namespace) -> None:
+def _check_gains(robot: DrivenRobot, joint: DrivenJoint, arguments: argparse.Namespace) -> None:
     """Whether the wire carries the gains.
 
     Raises:
@@ -235,7 +235,7 @@ def _check_gains(robot: Robot, joint: Joint, arguments: argparse.Namespace) -> N
         raise ConfigError(f"gains of joint {joint.name} (--kp, --kd)", problems)
 
 
-def _announcement(plan: BenchPlan, joint: Joint) -> str:
+def _announcement(plan: BenchPlan, joint: DrivenJoint) -> str:
     """What is going to happen, before it does."""
     header, limits = plan.header, joint.limits
     kinds = {

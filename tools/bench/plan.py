@@ -9,7 +9,7 @@ from daq.boards.wire_limits import board_profile
 from daq.errors import ConfigError
 from daq.links.address import LinkKind, parse_link
 from daq.recording.bench_events import LoadArm, MockTruth
-from daq.robot import Joint, Robot, parse_robot, robot_text
+from daq.robot import DrivenJoint, DrivenRobot, parse_robot, robot_text
 from daq.robot.editing.edit import bench_text
 from hw_mocks.plants.effects import parse_effects
 from hw_mocks.plants.truth import draw_truth
@@ -19,7 +19,7 @@ PLATEAUS_MIN = 5
 DWELL_LONGEST_S = 120.0
 
 
-def plan_bench(robot: Robot, joint: Joint, arguments: argparse.Namespace) -> BenchPlan:
+def plan_bench(robot: DrivenRobot, joint: DrivenJoint, arguments: argparse.Namespace) -> BenchPlan:
     """Plan the test.
 
     Args:
@@ -70,14 +70,16 @@ def plan_bench(robot: Robot, joint: Joint, arguments: argparse.Namespace) -> Ben
     return plan
 
 
-def _mock_truth(robot: Robot, joint: Joint, arguments: argparse.Namespace) -> MockTruth | None:
+def _mock_truth(
+    robot: DrivenRobot, joint: DrivenJoint, arguments: argparse.Namespace
+) -> MockTruth | None:
     """What a mock's result will be judged by, as Table 4.3 lumps it; None on real boards."""
     if parse_link(arguments.link).kind is not LinkKind.MOCK:
         return None
     effects = parse_effects(arguments.effects)
     if not arguments.mounted:
         text = bench_text(robot_text(arguments.robot), joint.name, source=arguments.robot)
-        robot = parse_robot(text, arguments.robot)
+        robot = parse_robot(text, arguments.robot).driven()
     seed = arguments.seed if arguments.mounted else joint_seed(arguments.seed, joint.name)
     drawn = draw_truth(robot, seed=seed, spread=arguments.spread)
     true = next(other for other in drawn.joints if other.name == joint.name)

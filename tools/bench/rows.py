@@ -117,7 +117,8 @@ def make_rows(found: Iterable[Found], given: Robot | None) -> list[Row]:
         gear = None
         if robot and joint_name in names:
             drive = robot.joints[place].drive
-            gear = drive.gear if drive.gear_reduction == main.result.gear_reduction else None
+            if drive is not None and drive.gear_reduction == main.result.gear_reduction:
+                gear = drive.gear
         # joint2 comes before joint10.
         parts = [
             (0, len(part.lstrip("0")), part) if part.isdigit() else (1, 0, part)

@@ -48,7 +48,7 @@ def add_step(actions: Verbs) -> None:
 
 
 def _step(arguments: argparse.Namespace) -> int:
-    robot = load_robot(arguments.robot, profiles=PROFILES)
+    robot = load_robot(arguments.robot, profiles=PROFILES).driven()
     started_s = time.perf_counter()
     with open_boards(robot, parse_link("mock"), profile=arguments.profile) as opened:
         connected = [tuple(joint is not None for joint in robot.joints_on(p)) for p in robot.boards]

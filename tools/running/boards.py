@@ -15,7 +15,7 @@ from daq.links.link import Link
 from daq.links.serial import SerialLink
 from daq.links.spi import SpiLink
 from daq.links.trace import TracingLink
-from daq.robot import BoardPort, Robot
+from daq.robot import BoardPort, DrivenRobot
 from firmware_protocol.codec import reply_codec
 from firmware_protocol.fields import Framing
 from firmware_protocol.profile import Profile
@@ -45,7 +45,7 @@ class OpenBoards:
 
 @contextmanager
 def open_boards(
-    robot: Robot,
+    robot: DrivenRobot,
     address: LinkAddress,
     *,
     profile: str | None = None,
@@ -84,7 +84,7 @@ def open_boards(
         yield OpenBoards(boards, time.monotonic_ns, _sleep_until_ns, time.time_ns)
 
 
-def open_link(robot: Robot, port: BoardPort, address: LinkAddress, profile: Profile) -> Link:
+def open_link(robot: DrivenRobot, port: BoardPort, address: LinkAddress, profile: Profile) -> Link:
     """Open the link to one board, on real devices.
 
     Raises:

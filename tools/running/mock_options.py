@@ -13,7 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from daq.errors import ConfigError
-from daq.robot.description import Robot
+from daq.robot.description import DrivenRobot, Robot
 from daq.robot.editing.edit import bench_text
 from daq.robot.load import load_robot, parse_robot, robot_text
 from firmware_protocol.profiles import PROFILES
@@ -91,7 +91,7 @@ def make_mock(
     arguments: argparse.Namespace,
     *,
     impossible: Collection[FaultKind] = (),
-    robot_as_run: Callable[[Robot], Robot] = lambda robot: robot,
+    robot_as_run: Callable[[DrivenRobot], DrivenRobot] = lambda robot: robot,
     load_arm: LoadArm | None = None,
 ) -> tuple[MockRobot, FaultScript]:
     """The robot and the faults that the options ask for.
@@ -148,7 +148,7 @@ def mark_of(truth: Truth) -> str:
     return f"?seed={truth.seed}&spread={truth.spread!r}"
 
 
-def true_robot(link: str, robot: Robot) -> Robot | None:
+def true_robot(link: str, robot: Robot) -> DrivenRobot | None:
     """The mock that a recording was made on, as a robot with its true links and rotors.
 
     Args:
@@ -163,6 +163,7 @@ def true_robot(link: str, robot: Robot) -> Robot | None:
         return None
     if not float(found[2]) <= 1.0:  # no mock of ours
         return None
+    robot = robot.driven()
     truth = draw_truth(robot, seed=int(found[1]), spread=float(found[2]))
     joints = tuple(
         msgspec.structs.replace(
@@ -178,9 +179,9 @@ def true_robot(link: str, robot: Robot) -> Robot | None:
     return msgspec.structs.replace(robot, joints=joints)
 
 
-def _load(name_or_path: str, joint: str | None) -> Robot:
+def _load(name_or_path: str, joint: str | None) -> DrivenRobot:
     """The whole robot, or one of its joints on the bench."""
     if joint is None:
-        return load_robot(name_or_path, profiles=PROFILES)
+        return load_robot(name_or_path, profiles=PROFILES).driven()
     text = bench_text(robot_text(name_or_path), joint, source=name_or_path)
-    return parse_robot(text, name_or_path, profiles=PROFILES)
+    return parse_robot(text, name_or_path, profiles=PROFILES).driven()

@@ -13,7 +13,7 @@ from daq.errors import DaqError
 from daq.links.address import LinkAddress, LinkKind, parse_link
 from daq.links.device_lock import lock_holder
 from daq.links.device_users import programs_using
-from daq.robot.description import Robot
+from daq.robot.description import DrivenRobot
 from daq.robot.load import load_robot
 from daq.system.findings import Finding, Level
 from daq.system.host import diagnose_host, diagnose_pi_spi
@@ -59,7 +59,7 @@ def add_to(verbs: Verbs, summary: str) -> None:
 
 def _doctor(arguments: argparse.Namespace) -> int:
     address = parse_link(arguments.link)
-    robot = load_robot(arguments.robot, profiles=PROFILES)
+    robot = load_robot(arguments.robot, profiles=PROFILES).driven()
     findings = list(_diagnose(robot, address, arguments.profile))
     can_run = all(finding.level is not Level.PROBLEM for finding in findings)
     if arguments.json:
@@ -72,7 +72,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
     return OK if can_run else FAILED
 
 
-def _diagnose(robot: Robot, address: LinkAddress, profile: str | None) -> Iterator[Finding]:
+def _diagnose(robot: DrivenRobot, address: LinkAddress, profile: str | None) -> Iterator[Finding]:
     boards, joints = _counted(robot.boards, "board"), _counted(robot.joints, "joint")
     yield Finding(Level.OK, "robot file", f"{robot.name}: {joints}, {boards}")
     problems = wire_problems(robot, profile=profile)
@@ -97,7 +97,7 @@ def _counted(things: Sequence[object], noun: str) -> str:
     return f"{len(things)} {noun}{'s' if len(things) != 1 else ''}"
 
 
-def _devices(robot: Robot, address: LinkAddress) -> Iterator[Finding]:
+def _devices(robot: DrivenRobot, address: LinkAddress) -> Iterator[Finding]:
     """Nodes, permissions and holders, before anything is opened."""
     if address.kind is LinkKind.MOCK:
         yield Finding(Level.NOTE, "devices", "mock boards in this process: no device is needed")
@@ -150,7 +150,7 @@ def _device(name: str, *, is_spi: bool) -> Finding:
     return Finding(Level.OK, name, "present, permitted, free")
 
 
-def _boards(robot: Robot, address: LinkAddress, profile: str | None) -> Iterator[Finding]:
+def _boards(robot: DrivenRobot, address: LinkAddress, profile: str | None) -> Iterator[Finding]:
     try:
         with open_boards(robot, address, profile=profile) as opened:
             for port, board in zip(robot.boards, opened.boards, strict=True):
@@ -165,7 +165,7 @@ def _boards(robot: Robot, address: LinkAddress, profile: str | None) -> Iterator
         yield Finding(Level.PROBLEM, "boards", str(error), "mend that, then ask again")
 
 
-def _show(robot: Robot, link: str, findings: list[Finding], *, can_run: bool) -> None:
+def _show(robot: DrivenRobot, link: str, findings: list[Finding], *, can_run: bool) -> None:
     from rich.markup import escape  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415 - 40 ms that machines need not wait for
 

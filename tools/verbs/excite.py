@@ -110,7 +110,7 @@ def _excite(arguments: argparse.Namespace) -> int:
     seconds = time.monotonic() - begin_s
     rows = np.hstack([found.motion.q_rad, found.motion.dq_rad_s])
     if robot.is_driven:
-        check_rows(rows, robot)  # exactly what the loop will ask
+        check_rows(rows, robot.driven())  # exactly what the loop will ask
     write_trajectory(
         arguments.out,
         t_s=found.motion.t_s,

@@ -21,7 +21,7 @@ from daq.loop.setup import Loop, make_session
 from daq.motion.errors import MotionError
 from daq.motion.limits import check_rows
 from daq.motion.trajectory_file import read_trajectory
-from daq.robot.description import Robot
+from daq.robot.description import DrivenRobot
 from daq.robot.load import load_robot, robot_text
 from daq.stream.keys import load_keys
 from daq.system.runtime_directory import runtime_directory
@@ -155,7 +155,7 @@ def run_loop(arguments: argparse.Namespace, *, record: str | None) -> tuple[Resu
         How it went, and why its agenda could not be followed (empty if it could).
     """
     address = parse_link(arguments.link)
-    robot = load_robot(arguments.robot, profiles=PROFILES)
+    robot = load_robot(arguments.robot, profiles=PROFILES).driven()
     robot = with_command_timeout(robot, arguments.command_timeout_ms)
     if not is_emulated(address):
         _warn_of_timeout(robot)
@@ -220,7 +220,7 @@ def agenda_problem(agenda: Agenda | BenchRun, result: Result) -> str:
     return f"the time was over before {agenda.unfinished} was: give a longer --duration"
 
 
-def with_command_timeout(robot: Robot, timeout_ms: int | None) -> Robot:
+def with_command_timeout(robot: DrivenRobot, timeout_ms: int | None) -> DrivenRobot:
     """The robot with another time-out on all of its boards.
 
     Raises:
@@ -236,13 +236,13 @@ def with_command_timeout(robot: Robot, timeout_ms: int | None) -> Robot:
     return msgspec.structs.replace(robot, boards=boards)
 
 
-def _patient(robot: Robot) -> Robot:
+def _patient(robot: DrivenRobot) -> DrivenRobot:
     """The robot for an ordinary computer, which is now and then busy."""
     safety = msgspec.structs.replace(robot.safety, skipped_max_per_s=_SKIPPED_MAX_ON_MOCKS)
     return msgspec.structs.replace(robot, safety=safety)
 
 
-def _warn_of_timeout(robot: Robot) -> None:
+def _warn_of_timeout(robot: DrivenRobot) -> None:
     longest_ms = max(port.command_timeout_ms for port in robot.boards)
     if longest_ms > _COMMAND_TIMEOUT_USUAL_MS:
         say(
@@ -268,7 +268,7 @@ def is_emulated(address: LinkAddress) -> bool:
     return address.kind is LinkKind.SPI and is_preloaded and "ARMATURE_SPIDEV_DIR" in environment
 
 
-def read_play_file(path: Path | None, robot: Robot) -> Any:
+def read_play_file(path: Path | None, robot: DrivenRobot) -> Any:
     """The trajectory to play, None for none; checked before anything is opened.
 
     Raises:
@@ -285,7 +285,7 @@ def read_play_file(path: Path | None, robot: Robot) -> Any:
 
 
 def make_agenda(
-    loop: Loop, robot: Robot, arguments: argparse.Namespace, trajectory: Any
+    loop: Loop, robot: DrivenRobot, arguments: argparse.Namespace, trajectory: Any
 ) -> Agenda | BenchRun | None:
     """What the options ask the loop to do by itself, None for nothing."""
     if arguments.bench is not None:

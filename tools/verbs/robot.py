@@ -235,7 +235,7 @@ def _base_facts(robot: Robot) -> dict[str, Any]:
 
 def _joint_facts(robot: Robot, joint: Joint) -> dict[str, Any]:
     limits = joint.limits
-    gear = "drive" if joint.has_drive else None if joint.transmission is None else "transmission"
+    gear = "drive" if joint.drive else "transmission" if joint.transmission else None
     return {
         "name": joint.name,
         "kind": joint.kind,
@@ -247,7 +247,7 @@ def _joint_facts(robot: Robot, joint: Joint) -> dict[str, Any]:
         "current_max_a": limits.current_max_a if math.isfinite(limits.current_max_a) else None,
         "mass_kg": None if joint.link is None else joint.link.mass_kg,
         "moved_by": gear,
-        "motor": joint.drive.motor if joint.has_drive else None,
+        "motor": joint.drive.motor if joint.drive else None,
         "gear_reduction": joint.gear_reduction,
         "direction": joint.direction,
         "joint_offset_rad": joint.joint_offset_rad,

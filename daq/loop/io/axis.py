@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from daq.robot import Joint, Motor
+from daq.robot import DrivenJoint
 from firmware_protocol.codec import FrameCodec
 from firmware_protocol.fields import Field
 from firmware_protocol.profile import Behaviour
@@ -53,7 +53,7 @@ class Axis:
     Args:
         number: Which joint of the robot.
         joint: Its description.
-        motor: Its motor.
+        nm_per_a: Torque at the joint per current of its motor, with its sign.
         command: Codec of the board's commands.
         reply: Codec of the board's replies.
         behaviour: Of the board's firmware.
@@ -129,21 +129,20 @@ class Axis:
     def __init__(
         self,
         number: int,
-        joint: Joint,
-        motor: Motor,
+        joint: DrivenJoint,
         *,
+        nm_per_a: float,
         command: FrameCodec[CommandValues],
         reply: FrameCodec[ReplyValues],
         behaviour: Behaviour,
         command_raws: list[int],
         period_s: float,
     ) -> None:
-        drive, output = joint.drive, joint.drive.output
+        output = joint.drive.output
         self.number = number
         self.joint = joint
-        self.motor_per_joint = drive.direction * drive.gear_reduction
-        torque_gain = motor.torque_constant_nm_per_a * drive.gear_efficiency
-        self.nm_per_a = torque_gain * self.motor_per_joint
+        self.motor_per_joint = joint.motor_per_joint
+        self.nm_per_a = nm_per_a
         self.amperes_per_nm = 1.0 / self.nm_per_a
         self._raws = command_raws
 

@@ -8,14 +8,11 @@ from collections.abc import Callable
 from daq.boards.board import Board, Outcome
 from daq.errors import TransportError
 from daq.loop.io.axis import NEVER, Axis
-from daq.robot import BoardPort, Robot
-from daq.samples.sample import NO_EXCHANGE
+from daq.robot import BoardPort, DrivenRobot
 from firmware_protocol.codec import command_codec, reply_codec
 from firmware_protocol.fields import Fault, Field
 from firmware_protocol.profile import ERROR_MASK
 from firmware_protocol.profiles import MODE_BITS, STATUS_BITS
-
-OUTCOME_CODES = {outcome: code for code, outcome in enumerate(Outcome)}
 
 
 class Unit:
@@ -33,7 +30,7 @@ class Unit:
         replies: The last sound reply's integers; None before there is one.
         missed: Cycles without a sound reply, up to now.
         failure: Why the device could not be used in the last exchange.
-        outcome_code: How the last exchange went, as samples say it.
+        outcome: How the last exchange went.
         outcome_byte: The same, packed.
         ready_bits: What a status word is masked with, and is then, when all is well.
         reply_frame: What came back in the last exchange, padded to its full size.
@@ -44,7 +41,9 @@ class Unit:
         highest_raw: and the upper one.
     """
 
-    def __init__(self, port: BoardPort, board: Board, robot: Robot, *, period_s: float) -> None:
+    def __init__(
+        self, port: BoardPort, board: Board, robot: DrivenRobot, *, period_s: float
+    ) -> None:
         self.port = port
         self.board = board
         framing, profile = board.link.framing, board.profile
@@ -58,7 +57,7 @@ class Unit:
             Axis(
                 robot.joints.index(joint),
                 joint,
-                robot.motor_of(joint),
+                nm_per_a=robot.nm_per_a(joint),
                 command=self.command_codec,
                 reply=self.reply_codec,
                 behaviour=profile.behaviour,
@@ -90,7 +89,7 @@ class Unit:
         self.replies: tuple[int, ...] | None = None
         self.missed = 0
         self.failure: TransportError | None = None
-        self._note_outcome(NO_EXCHANGE, None)
+        self._note_outcome(Outcome.NO_EXCHANGE)
         self.reply_frame = bytes(self.frame_size)
 
     # --- what it is told --------------------------------------------------------------------------
@@ -142,8 +141,8 @@ class Unit:
             self._miss()
             return False
         outcome = board.outcome
-        if outcome is not self._last_outcome:
-            self._note_outcome(OUTCOME_CODES[outcome], outcome)
+        if outcome is not self.outcome:
+            self._note_outcome(outcome)
         self.reply_frame = board.received
         self.replies = raws
         is_plain = (
@@ -169,19 +168,18 @@ class Unit:
         self.read(began_ns)
 
     def _miss(self) -> None:
-        size, outcome = self.frame_size, self.board.outcome
+        size = self.frame_size
         self.missed += 1
         if self.failure is not None:
-            self._note_outcome(NO_EXCHANGE, None)
+            self._note_outcome(Outcome.NO_EXCHANGE)
             self.reply_frame = bytes(size)
         else:
-            self._note_outcome(OUTCOME_CODES[outcome], outcome)
+            self._note_outcome(self.board.outcome)
             self.reply_frame = self.board.received[:size].ljust(size, b"\0")
 
-    def _note_outcome(self, code: int, outcome: Outcome | None) -> None:
-        self.outcome_code = code
-        self.outcome_byte = bytes([code])
-        self._last_outcome = outcome
+    def _note_outcome(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+        self.outcome_byte = bytes([outcome])
 
     # --- what it says -----------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from daq.loop.process.event_log import EventLog
 from daq.loop.process.gateway_watch import GatewayWatch
 from daq.loop.runner import Runner
 from daq.loop.setup import PERIOD_NS, Loop, make_loop, sample_layout
-from daq.robot.description import Robot
+from daq.robot.description import DrivenRobot
 from daq.samples.batches import (
     KIND_BATCH,
     KIND_SESSION,
@@ -93,7 +93,7 @@ class Daemon:
     """
 
     def __init__(
-        self, robot: Robot, boards: Sequence[Board], session: Session, options: Options
+        self, robot: DrivenRobot, boards: Sequence[Board], session: Session, options: Options
     ) -> None:
         self._robot = robot
         self._options = options

@@ -10,12 +10,10 @@ from daq.loop.cycle import Cycle
 from daq.loop.io.loop_board import Unit
 from daq.loop.process.recorder_watch import RecorderWatch
 from daq.loop.tracks.track import Track
-from daq.robot.description import Robot
+from daq.robot.description import DrivenRobot
 from daq.samples.batches import Event, Session
-from daq.samples.sample import NO_EXCHANGE
 from daq.stream.messages import BoardStatus, JointStatus, LoopStatus
 
-_OUTCOMES = [outcome.name.lower() for outcome in Outcome]
 _LOST = ("lost_commands", "lost_replies", "late", "stale", "stalled", "truncated")
 
 
@@ -34,7 +32,7 @@ class StatusMaker:
 
     def __init__(
         self,
-        robot: Robot,
+        robot: DrivenRobot,
         session: Session,
         cycle: Cycle,
         recorder: RecorderWatch,
@@ -115,12 +113,11 @@ def _board(unit: Unit) -> BoardStatus:
     volts = None
     if place is not None and field is not None and unit.replies is not None:
         volts = unit.replies[place] * field.lsb
-    code = unit.outcome_code
     return BoardStatus(
         name=unit.port.name,
         device=unit.board.link.name,
         profile=unit.board.profile.name,
-        outcome="no exchange" if code == NO_EXCHANGE else _OUTCOMES[code],
+        outcome="no exchange" if unit.outcome is Outcome.NO_EXCHANGE else unit.outcome.name.lower(),
         fault=unit.fault.meaning if unit.fault is not None else "",
         bus_voltage_v=volts,
         counters={name: getattr(counters, name) for name in counters.__slots__},

@@ -17,7 +17,7 @@ from daq.loop.io.axis import Axis
 from daq.loop.io.loop_board import Unit
 from daq.loop.safety.machine import Machine
 from daq.loop.wording import beyond
-from daq.robot import Bus, Robot, Safety
+from daq.robot import Bus, DrivenRobot, Safety
 from daq.samples.states import State
 from firmware_protocol.profile import ERROR_MASK
 
@@ -263,6 +263,6 @@ class DeadlineBudget:
         self._events.add("overrun", f"{skipped} {noun} skipped: {cause}", severity="warning")
 
 
-def make_guards(robot: Robot, units: Sequence[Unit], machine: Machine) -> list[UnitGuard]:
+def make_guards(robot: DrivenRobot, units: Sequence[Unit], machine: Machine) -> list[UnitGuard]:
     """One guard per board."""
     return [UnitGuard(unit, robot.bus, robot.safety, machine) for unit in units]

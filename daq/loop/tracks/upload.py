@@ -6,7 +6,7 @@ import numpy as np
 
 from daq.motion.limits import RowChecker
 from daq.motion.playback import Playback
-from daq.robot.description import Robot
+from daq.robot.description import DrivenRobot
 from daq.stream.errors import RefusedError
 
 _NEAR = 0.9
@@ -26,7 +26,7 @@ class Upload:
         playback: What came so far.
     """
 
-    def __init__(self, robot: Robot, *, rows: int, has_torque: bool, period_s: float) -> None:
+    def __init__(self, robot: DrivenRobot, *, rows: int, has_torque: bool, period_s: float) -> None:
         self._announced = rows
         self._columns = len(robot.joints) * (3 if has_torque else 2)
         self._checker = RowChecker(robot, period_s=period_s)

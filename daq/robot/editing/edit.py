@@ -12,7 +12,7 @@ import msgspec
 
 from daq.errors import ConfigError
 from daq.robot.bodies import JointDynamics, Link
-from daq.robot.description import Estimation, Robot, Workspace
+from daq.robot.description import DrivenRobot, Estimation, Robot, Workspace
 from daq.robot.driving import Control, Friction, Gains
 from daq.robot.editing.remarks import with_remarks
 from daq.robot.editing.toml_text import Path, joined, put, statements_of, without
@@ -71,7 +71,7 @@ def bench_text(
     Raises:
         ConfigError: There is no such joint, or the text has mistakes.
     """
-    robot = parse_robot(text, source)
+    robot = parse_robot(text, source).driven()
     index = _index(robot, joint, source)
     wanted = _on_bench(robot, index, load_inertia_kg_m2, gains, description)
     (kept,) = wanted.joints
@@ -127,7 +127,7 @@ def with_friction(
     Raises:
         ConfigError: There is no such joint, a value is not possible, or the text has mistakes.
     """
-    robot = parse_robot(text, source)
+    robot = parse_robot(text, source).driven()
     newline = "\r\n" if "\r\n" in text else "\n"
     statements = statements_of(text)
     joints = list(robot.joints)
@@ -192,8 +192,8 @@ def with_links(
     for name, rotor_kg_m2 in rotors_kg_m2.items():
         index = _index(robot, name, source)
         joint = joints[index]
-        key = "drive" if joint.has_drive else "transmission"
-        part = joint.drive if joint.has_drive else joint.transmission
+        key = "transmission" if joint.drive is None else "drive"
+        part = joint.drive or joint.transmission
         if part is not None:
             values = {"rotor_inertia_kg_m2": rotor_kg_m2}
             statements = put(statements, ("joints", index, key), values, newline)
@@ -237,7 +237,7 @@ def with_velocity_gains(text: str, joint: str, gains: Gains, *, source: str = "r
 
 
 def _on_bench(
-    robot: Robot,
+    robot: DrivenRobot,
     index: int,
     load_inertia_kg_m2: float | None,
     gains: Gains | None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from daq.robot.description import Joint
+from daq.robot.description import DrivenJoint
 from daq.robot.driving import Gains, Motor
 
 LOOP_RAD_S, INTEGRAL_RAD_S = 100.0, 10.0
@@ -11,7 +11,7 @@ HELD_INTEGRAL_RAD_S = 4.0
 """The latter where the board holds its reference between frames: there Kp biases iq by Kp·ω·c."""
 
 
-def choose_gains(joint: Joint, motor: Motor, *, is_reference_held: bool) -> Gains:
+def choose_gains(joint: DrivenJoint, motor: Motor, *, is_reference_held: bool) -> Gains:
     """Gains that follow constant speeds calmly, rounded to two digits.
 
     Args:

@@ -206,7 +206,7 @@ def _rows_of(motion: Prepared, rows: NDArray[np.intp]) -> Prepared:
 
 def _without_drives(regressor: Regressor) -> list[str]:
     """Names of joints whose motor and gear the robot file does not state."""
-    return [joint.name for joint in regressor.robot.joints if not joint.has_drive]
+    return [joint.name for joint in regressor.robot.joints if joint.drive is None]
 
 
 def _is_known(*columns: FloatArray | None) -> bool:

@@ -46,7 +46,7 @@ def simulate_recording(
             opened = open_loop_errors(arm, part)
         except EstimationError as error:
             notes.append(f"open loop: {error}")
-        undriven = [joint.name for joint in regressor.robot.joints if not joint.has_drive]
+        undriven = [joint.name for joint in regressor.robot.joints if joint.drive is None]
         if undriven:
             notes.append(
                 f"closed loop: the robot file states no drive of {', '.join(undriven)}: the "

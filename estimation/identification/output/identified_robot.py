@@ -42,14 +42,14 @@ def identified_text(
     inertias = parameters.of_kind("drive_inertia")
     is_basic = set(parameters.terms) <= {"viscous", "coulomb", "drive_inertia"}
     for index, joint in enumerate(robot.joints):
-        if joint.has_drive:
+        if joint.drive is not None:
             if len(inertias):
                 scale = joint.gear_reduction**2 * joint.drive.gear_efficiency
                 rotors[joint.name] = _round(max(theta[inertias[index]], 0.0) / scale)
             friction = _friction(joint, index, parameters, theta)
             if friction is not None:
                 frictions[joint.name] = friction
-        if not joint.has_drive or not is_basic or joint.dynamics is not None:
+        if joint.drive is None or not is_basic or joint.dynamics is not None:
             dynamics[joint.name] = _dynamics(index, parameters, theta)
     changed = with_links(text, links, rotors, dynamics=dynamics, source=source)
     if not frictions:
@@ -97,7 +97,7 @@ def _link(joint: Joint, values: Sequence[float]) -> Link:
 def _friction(
     joint: Joint, index: int, parameters: Parameters, theta: Sequence[float]
 ) -> Friction | None:
-    if not joint.has_drive or not {"viscous", "coulomb"} <= set(parameters.terms):
+    if joint.drive is None or not {"viscous", "coulomb"} <= set(parameters.terms):
         return None
     viscous = theta[parameters.of_kind("viscous")[index]]
     coulomb = theta[parameters.of_kind("coulomb")[index]]

@@ -112,10 +112,8 @@ def test_a_reply_that_could_not_be_used_is_marked() -> None:
     rig.cycle.output.close_batch(0)
     decoded = columns(rig)
     outcome = decoded["board_outcome"][begun : begun + 4].T.tolist()
-    codes = list(Outcome)
-    corrupt_code, silent_code = codes.index(Outcome.CORRUPT), codes.index(Outcome.SILENT)
-    assert outcome[0][:3] == [corrupt_code] * 3
-    assert outcome[1][:2] == [silent_code] * 2
+    assert outcome[0][:3] == [Outcome.CORRUPT] * 3
+    assert outcome[1][:2] == [Outcome.SILENT] * 2
     assert decoded["joint_valid"][begun : begun + 4].tolist() == [
         [0, 0, 0, 0],
         [0, 0, 0, 0],

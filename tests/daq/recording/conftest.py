@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daq.boards.board import Board, Outcome
+from daq.boards.board import Board
 from daq.recording import RecordingWriter
 from daq.robot import robot_text
 from daq.samples.batches import SCHEMA, BoardInfo, Session
@@ -25,7 +25,6 @@ Array = np.ndarray[Any, np.dtype[Any]]
 PERIOD_NS = 1_000_000
 START_T_NS = 5_000_000_000
 START_UTC_NS = 1_700_000_000_000_000_000
-OUTCOMES = list(Outcome)
 _ENABLED = 0xE0
 
 
@@ -108,7 +107,7 @@ def _run_mock(
             if not is_moving and reading.values:
                 homes[place] = reading.values.motor_position_rad
             reply = reading.frame.ljust(layout.frame_sizes[place], b"\0")
-            parts += [bytes([OUTCOMES.index(reading.outcome)]), link.command, reply]
+            parts += [bytes([reading.outcome]), link.command, reply]
         wake, transfer, work = noise_ns[number].tolist()
         timing = layout.pack_timing(
             number, START_T_NS + number * PERIOD_NS + wake, wake, 90_000 + transfer, work, 0, 3

@@ -16,14 +16,13 @@ from daq.boards.board import Outcome
 from daq.recording.layout import COLUMNS, Axis
 from daq.samples.batches import Session
 from daq.samples.columns import VALID_OUTCOMES, ColumnDecoder
-from daq.samples.sample import NO_EXCHANGE
 from firmware_protocol.codec import command_codec, reply_codec
 from firmware_protocol.fields import Framing
 from firmware_protocol.profiles import PROFILES, profile_named
 from hw_mocks.faults.script import Fault, FaultKind, FaultScript
 
 Array = np.ndarray[Any, np.dtype[Any]]
-OUTCOMES = [*range(len(Outcome)), NO_EXCHANGE]
+OUTCOMES = list(Outcome)
 AS_ON_THE_WIRE = ("iq_ff_a", "kp_a_per_rad", "kd_a_s_per_rad", "isat_a")
 ONLY_ARM = {"input_power_w", "winding_temperature_degc", "ki_a_per_rad_s", "bus_voltage_v"}
 
@@ -107,7 +106,7 @@ def test_every_value_is_the_scalar_codecs(
                 reply.timestamp_ms if is_valid else 0
             )
             assert columns["command_mode"][row, place] == (
-                0 if outcome == NO_EXCHANGE else command.mode
+                0 if outcome == Outcome.NO_EXCHANGE else command.mode
             )
             if profile == "arm":
                 expected = reply.bus_voltage_v if is_valid else math.nan  # type: ignore[attr-defined]
@@ -136,11 +135,11 @@ def test_every_value_is_the_scalar_codecs(
             for name, value in measured.items():
                 assert close(columns[name][row, number], value if is_valid else math.nan), name
             for name, value in commanded.items():
-                expected = math.nan if outcome == NO_EXCHANGE else value
+                expected = math.nan if outcome == Outcome.NO_EXCHANGE else value
                 assert close(columns[name][row, number], expected), name
             assert columns["joint_valid"][row, number] == is_valid
             reference = columns["reference_position_rad"][row, number]
-            if outcome == NO_EXCHANGE:
+            if outcome == Outcome.NO_EXCHANGE:
                 assert math.isnan(reference)
                 continue
             motor_rad = reference / side - offsets[number]
@@ -235,13 +234,13 @@ def test_replies_that_are_not_used_are_kept_as_bytes(
     )
     samples = run_mock(session, 300, script=script)
     found = ColumnDecoder(session).invalid_frames(samples)
-    is_corrupt = samples["outcome_1"] == list(Outcome).index(Outcome.CORRUPT)
+    is_corrupt = samples["outcome_1"] == Outcome.CORRUPT
     assert is_corrupt.sum() == 1
     row = int(np.flatnonzero(is_corrupt)[0])
     (place,) = np.flatnonzero((found.seq == row) & (found.board == 1))
     assert np.array_equal(found.frame[place], samples["reply_1"][row])
     assert (np.diff(found.seq.astype(int)) >= 0).all()
     # A silent line has no bytes to keep.
-    is_silent = samples["outcome_0"] == list(Outcome).index(Outcome.SILENT)
+    is_silent = samples["outcome_0"] == Outcome.SILENT
     assert is_silent.sum() == 3
     assert not set(found.seq[found.board == 0]) & set(samples["seq"][is_silent])

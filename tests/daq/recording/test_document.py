@@ -31,7 +31,8 @@ def test_the_module_prints_it() -> None:
 def test_the_page_names_everything() -> None:
     page = recording_page()
     for attribute in ATTRIBUTES:
-        assert f"| `{attribute.name}` | {attribute.kind} | {attribute.description} |" in page
+        cells = (attribute.kind, f"1.{attribute.since_minor}", attribute.description)
+        assert f"| `{attribute.name}` | {' | '.join(cells)} |" in page
     for dataset in [*COLUMNS.values(), *(d for group in TABLES.values() for d in group)]:
         assert f"| `{dataset.name}` |" in page
         assert dataset.description in page

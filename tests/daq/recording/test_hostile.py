@@ -47,6 +47,7 @@ def put(file: h5py.File, name: str, **how: Any) -> h5py.Dataset:
 
 WRONG: dict[str, list[Any]] = {
     "integer": [np.nan, 1e300, "x", [1, 2], [1], True, np.uint64(1 << 63), h5py.Empty("i8")],
+    "numbers": [5.0, "x", ["a", "b"], [[1.0], [2.0]], np.array([b"a", b"b"])],
     "text": [5, np.nan, ["a"], np.bytes_(b"a"), h5py.Empty(TEXT)],
     "texts": [[1, 2, 3, 4], 5, "joint1", np.array([b"a", b"b"]), np.zeros((0,)), [["a"], ["b"]]],
 }
@@ -74,10 +75,11 @@ def test_an_attribute_that_is_no_utf8(file_path: Path) -> None:
     assert r"its attribute host is 'ab\udcff', expected a text" in message
 
 
-@pytest.mark.parametrize("name", ["board_profiles", "board_devices"])
-def test_boards_without_a_profile(file_path: Path, name: str) -> None:
-    message = refusal(file_path, lambda file: file.attrs.create(name, ["arm"], dtype=TEXT))
-    assert f"its attribute {name} is ['arm'], expected one for each of the 2 boards" in message
+@pytest.mark.parametrize("name", [item.name for item in ATTRIBUTES if item.is_per_board])
+def test_boards_without_a_value(file_path: Path, name: str) -> None:
+    message = refusal(file_path, lambda file: file.attrs.create(name, file.attrs[name][:1]))
+    assert f"its attribute {name} is " in message
+    assert "expected one for each of the 2 boards" in message
 
 
 def test_joints_that_the_robot_does_not_have(file_path: Path) -> None:

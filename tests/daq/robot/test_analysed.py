@@ -10,6 +10,7 @@ from robot_edits import Edit, put
 
 from daq.errors import ConfigError
 from daq.robot import Robot, Transmission, load_robot, robot_text
+from daq.robot.description import NOT_DRIVEN
 from daq.robot.editing.edit import bench_text
 from daq.robot.parse import build_robot, parse_robot
 
@@ -60,16 +61,16 @@ def test_nothing_of_a_drive_is_needed() -> None:
     robot = analysed()
     assert not robot.is_driven
     assert (robot.boards, robot.motors) == ((), {})
-    assert [joint.has_drive for joint in robot.joints] == [False, False]
+    assert [joint.drive is not None for joint in robot.joints] == [False, False]
     assert robot.joints[0].limits.current_max_a == float("inf")
 
 
-def test_asking_for_a_drive_or_the_bus_says_what_is_missing() -> None:
+def test_who_needs_drives_is_told_what_is_missing() -> None:
     robot = analysed()
-    with pytest.raises(ConfigError, match=r"joint two: .*\n  has no drive: it can be analysed"):
-        _ = robot.joints[1].drive
-    with pytest.raises(ConfigError, match=r"robot two: .*\n  has no bus: it can be analysed"):
-        _ = robot.bus
+    assert robot.bus is None
+    with pytest.raises(ConfigError) as refused:
+        robot.driven()
+    assert refused.value.problems == (NOT_DRIVEN,)
 
 
 def test_who_drives_refuses_it() -> None:
@@ -87,7 +88,8 @@ def test_a_driven_robot_keeps_its_drive_and_bus() -> None:
     assert (changed.drive.direction, changed.direction, first.direction) == (-1, -1, 1)
     assert changed != first
     assert robot.bus.nominal_v == 24.0
-    assert msgspec.convert(msgspec.to_builtins(robot), Robot) == robot
+    assert msgspec.convert(msgspec.to_builtins(robot), Robot).driven() == robot
+    assert robot.driven() is robot
 
 
 def test_gears_of_both_kinds() -> None:
@@ -246,8 +248,9 @@ def test_rows_and_placements_are_compared_in_the_stated_convention() -> None:
 
 
 def test_a_joint_of_it_cannot_go_to_the_bench() -> None:
-    with pytest.raises(ConfigError, match=r"joint one: .*\n  has no drive"):
+    with pytest.raises(ConfigError) as refused:
         bench_text(TEXT, "one")
+    assert refused.value.problems == (NOT_DRIVEN,)
 
 
 def test_what_belongs_to_an_arm_leaves_a_joint_on_the_bench() -> None:

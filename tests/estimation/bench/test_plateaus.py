@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,8 @@ MEASURED = ("angle_rad", "velocity_rad_s", "iq_a")
 
 
 def found(record: JointRecord, *, is_reference_held: bool = False) -> list[Plateau]:
-    return reject_slipping(find_plateaus(record, is_reference_held=is_reference_held))
+    behaviour = replace(record.behaviour, is_reference_advanced=not is_reference_held)
+    return reject_slipping(find_plateaus(replace(record, behaviour=behaviour)))
 
 
 def only(bench: BenchTest, **header: Any) -> Plateau:
@@ -460,9 +462,7 @@ def test_a_mounted_joint_may_carry_more_than_friction() -> None:
             bench.turn_to(bench.drive.reduction * start_rad - math.copysign(3.0, speed_rad_s))
             turns = bench.drive.reduction * (high - low) / (2.0 * math.pi) + 0.1
             bench.plateau(speed_rad_s, settle_s=3.0 / abs(speed_rad_s), turns=turns)
-        plateaus = find_plateaus(
-            bench.record(kind="mounted", window_rad=window_rad), is_reference_held=False
-        )
+        plateaus = find_plateaus(bench.record(kind="mounted", window_rad=window_rad))
         joint_rad = np.linspace(low, high, 10_001)
         load_a = gravity_nm * np.mean(np.sin(joint_rad)) * bench.drive.load_to_motor
         load_a /= bench.drive.k_i_nm_per_a

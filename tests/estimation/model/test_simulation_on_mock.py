@@ -16,9 +16,9 @@ from identification_examples import (
 )
 
 from daq.boards.board import Board
+from daq.samples.columns import behaviour_of
 from estimation.model.forward_dynamics import ForwardDynamics
 from estimation.model.simulation import closed_loop_errors
-from estimation.recordings.board_effects import CURRENT_FILTER_S, VELOCITY_FILTER_S
 from estimation.recordings.segment import Stretch
 from firmware_protocol.profiles import profile_named
 from hw_mocks.clock import VirtualClock
@@ -86,6 +86,7 @@ def played(profile: str) -> tuple[Stretch, MockRobot]:
     position, velocity, current = np.array(rows).transpose(1, 0, 2)
     if not has_integral:
         law = dataclasses.replace(law, ki_a_per_rad_s=np.zeros(4))
+    behaviour = behaviour_of(profile_named(profile))
     stretch = dataclasses.replace(
         recorded(law, closed_loop(duration_s=SECONDS)[1]),
         t_s=motion.t_s,
@@ -98,9 +99,9 @@ def played(profile: str) -> tuple[Stretch, MockRobot]:
             gain: np.broadcast_to(getattr(law, gain), position.shape)
             for gain in ("kp_a_per_rad", "kd_a_s_per_rad", "ki_a_per_rad_s")
         },
-        profiles=(profile,) * 4,
-        velocity_lag_s=VELOCITY_FILTER_S,
-        torque_lag_s=CURRENT_FILTER_S,
+        is_reference_held=np.full(4, not behaviour.is_reference_advanced),
+        velocity_lag_s=behaviour.velocity_lag_s,
+        torque_lag_s=behaviour.current_lag_s,
     )
     return stretch, mock
 

@@ -9,19 +9,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from recording_maker import make_recording
+from scipy import signal
 
 from daq.recording import RecordingError, open_recording
 from daq.robot import parse_robot, robot_text
 from estimation.errors import DatasetError
-from estimation.recordings.board_effects import (
-    CURRENT_FILTER_S,
-    HOLDING_PROFILES,
-    VELOCITY_FILTER_S,
-    held_bias_a,
-)
+from estimation.recordings.board_effects import held_delay_s
 from estimation.recordings.dataset import read_stretches, summarise
 from estimation.recordings.segment import Stretch
-from firmware_protocol.profiles import PROFILES
 
 PLAY, HOLD, OFF = 6, 1, 0
 ROWS = 3000
@@ -46,11 +41,6 @@ def ramp(rows: int = ROWS, t_s: np.ndarray | None = None) -> dict[str, np.ndarra
     }
 
 
-def test_the_table_of_holding_boards_is_that_of_the_wire_formats():
-    held = {n for n, p in PROFILES.items() if not p.behaviour.is_reference_advanced}
-    assert held == HOLDING_PROFILES
-
-
 def test_a_whole_trajectory_is_one_stretch(tmp_path: Path):
     path = make_recording(tmp_path / "r.h5", ramp())
     (stretch,) = read_stretches(path)
@@ -62,9 +52,10 @@ def test_a_whole_trajectory_is_one_stretch(tmp_path: Path):
     np.testing.assert_allclose(stretch.q_rad, ramp()["joint_position_rad"][2:])
     # A reply is as old as the exchange before it.
     np.testing.assert_allclose(stretch.t_s, 0.001 + np.arange(ROWS - 2) * 1e-3)
-    assert stretch.profiles == ("arm",) * 4
+    assert not stretch.is_reference_held.any()
     assert stretch.ki_a_per_rad_s is None
-    assert (stretch.velocity_lag_s, stretch.torque_lag_s) == (VELOCITY_FILTER_S, CURRENT_FILTER_S)
+    np.testing.assert_allclose(stretch.velocity_lag_s, 4 * [1.0 / (2.0 * math.pi * 100.0)])
+    np.testing.assert_allclose(stretch.torque_lag_s, 4 * [1.0 / (2.0 * math.pi * 1000.0)])
     summary = summarise(path)
     assert (summary.rows, summary.used, summary.chosen) == (ROWS, ROWS - 2, "play")
     assert summary.left_out == {"first rows of a motion, measured before it": 2}
@@ -305,8 +296,22 @@ def test_the_torque_of_a_held_reference_is_corrected(
     for number, joint in enumerate(robot.joints):
         drive, constant = joint.drive, robot.motor_of(joint).torque_constant_nm_per_a
         motor_rad_s = drive.direction * drive.gear_reduction * speed[0, number]
-        iq_a = 0.5 * motor_rad_s * (0.5e-3 - 1.0 / (2.0 * math.pi * 1000.0))
+        iq_a = 0.5 * motor_rad_s * held_delay_s(1e-3, 1.0 / (2.0 * math.pi * 1000.0))
         joint_nm = drive.direction * constant * drive.gear_reduction * drive.gear_efficiency * iq_a
         np.testing.assert_allclose(stretch.tau_nm[:, number], 0.25 + is_held * joint_nm, rtol=1e-6)
-    # 0.34 ms, as measured on the mock.
-    assert held_bias_a(1.0, 1.0, 0.5e-3) == pytest.approx(0.34e-3, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("lag_s", "delay_s"),
+    # The second as measured on the mock.
+    [(0.0, 0.5e-3), (0.159e-3, 0.34e-3), (0.8e-3, 0.1e-3), (10e-3, 0.01e-3)],
+)
+def test_a_held_reference_seems_late(lag_s: float, delay_s: float) -> None:
+    """The current of a held reference, filtered and sampled at the end of each of many frames."""
+    steps, period_s = 10_000, 1e-3
+    step_s = period_s / steps
+    sawtooth = 0.5 * period_s - (np.arange(steps) + 0.5) * step_s
+    share = -math.expm1(-step_s / lag_s) if lag_s else 1.0
+    filtered = signal.lfilter([share], [1.0, share - 1.0], np.tile(sawtooth, 100))
+    assert held_delay_s(period_s, lag_s) == pytest.approx(-filtered[-1], abs=2e-7)
+    assert held_delay_s(period_s, lag_s) == pytest.approx(delay_s, abs=0.005e-3)

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from recording_maker import make_recording
 
+from daq.robot import load_robot
 from estimation.errors import DatasetError
-from estimation.recordings.board_effects import COMMAND_MAX
 from estimation.recordings.dataset import read_stretches, summarise
 from estimation.signals.velocity_choice import Spectra
-from firmware_protocol.profiles import PROFILES
+from firmware_protocol.profiles import ARM
 
 ROWS = 3000
 PLAY, HOLD, ACTIVE, READY = 6, 1, 3, 2
@@ -83,20 +83,25 @@ def test_a_reply_is_valid_or_not(tmp_path: Path) -> None:
 # --- commands -------------------------------------------------------------------------------------
 
 
-def test_the_limits_of_commands_are_those_of_the_wire() -> None:
-    for name, limit in COMMAND_MAX.items():
-        wire = name.replace("reference_velocity", "motor_velocity")
-        fields = [
-            field
-            for profile in PROFILES.values()
-            for field in profile.command.fields
-            if field.name == wire
-        ]
-        largest = max(field.raw_maximum * field.lsb for field in fields)
-        assert largest < limit < 1.25 * largest
+COMMANDS = ("kp_a_per_rad", "kd_a_s_per_rad", "reference_velocity_rad_s")
 
 
-@pytest.mark.parametrize("name", [name for name in COMMAND_MAX if "ki" not in name])
+def test_the_limits_of_commands_are_those_of_the_wire(tmp_path: Path) -> None:
+    reduction = next(joint.gear_reduction for joint in load_robot("laas4").joints)
+    limits = {
+        field.name.replace("motor", "reference"): field.raw_maximum * field.lsb
+        for field in ARM.command.fields
+    }
+    for name in COMMANDS:
+        limit = limits[name] / (reduction if name == COMMANDS[2] else 1.0)
+        for share, left_out in ((1.0, 0), (1.01, 10)):
+            path = changed(tmp_path / f"{name}{left_out}.h5", name, share * limit, slice(0, 0))
+            with h5py.File(path, "r+") as file:
+                file[f"samples/{name}"][1000:1010, 0] = share * limit
+            assert summarise(path).left_out.get(NO_COMMAND, 0) == left_out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize("value", [1e30, math.inf, -math.inf, 2000.0])
 def test_commands_that_no_board_can_hold(tmp_path: Path, name: str, value: float) -> None:
     make_recording(tmp_path / "sound.h5", motion())

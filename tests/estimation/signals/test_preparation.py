@@ -12,7 +12,6 @@ from recording_maker import make_recording
 from scipy import signal
 
 from estimation.errors import DatasetError
-from estimation.recordings.board_effects import CURRENT_FILTER_S, VELOCITY_FILTER_S
 from estimation.recordings.dataset import read_stretches
 from estimation.recordings.segment import Stretch
 from estimation.signals.preparation import (
@@ -61,7 +60,6 @@ def make_stretch(t_s: np.ndarray, **changes: Any) -> Stretch:
         q_rad=q,
         dq_rad_s=dq,
         tau_nm=torque(q, dq, ddq),
-        profiles=("arm", "arm"),
     )
     return replace(stretch, **changes)
 
@@ -191,10 +189,10 @@ def test_the_known_lags_of_the_board_are_taken_out():
     stretch = make_stretch(
         times(),
         q_rad=np.round(fine.q_rad[::16] / COUNT_RAD) * COUNT_RAD,
-        dq_rad_s=lagging(fine.dq_rad_s, VELOCITY_FILTER_S),
-        tau_nm=lagging(fine.tau_nm, CURRENT_FILTER_S),
-        velocity_lag_s=VELOCITY_FILTER_S,
-        torque_lag_s=CURRENT_FILTER_S,
+        dq_rad_s=lagging(fine.dq_rad_s, 1.6e-3),
+        tau_nm=lagging(fine.tau_nm, 0.16e-3),
+        velocity_lag_s=1.6e-3,
+        torque_lag_s=0.16e-3,
     )
     settings, notes = choose_settings([stretch])
     assert settings.velocity == "measured", notes

@@ -28,7 +28,11 @@ def swinging_rad(swings: int) -> list[float]:
 @pytest.mark.parametrize("is_compensated", [False, True])
 def test_every_event_is_seen(counts_per_turn: float, swings: int, is_compensated: bool) -> None:
     encoder = Encoder(
-        counts_per_turn=counts_per_turn, index_rad=INDEX_RAD, wrap_turns=WRAP_TURNS, step_s=250e-6
+        counts_per_turn=counts_per_turn,
+        index_rad=INDEX_RAD,
+        wrap_turns=WRAP_TURNS,
+        velocity_filter_hz=100.0,
+        step_s=250e-6,
     )
     encoder.compensate_index(is_compensated)
     encoder.place(0.0)

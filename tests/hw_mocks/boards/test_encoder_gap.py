@@ -149,7 +149,13 @@ def test_on_a_serial_line_too(rig: Callable[..., Rig], free_bench: Robot) -> Non
 
 
 def test_an_index_passed_meanwhile_is_seen_late_and_where_it_is() -> None:
-    encoder = Encoder(counts_per_turn=4096, index_rad=1.0, wrap_turns=128.0, step_s=250e-6)
+    encoder = Encoder(
+        counts_per_turn=4096,
+        index_rad=1.0,
+        wrap_turns=128.0,
+        velocity_filter_hz=100.0,
+        step_s=250e-6,
+    )
     encoder.place(0.0)
     encoder.set_zero()
     encoder.compensate_index(True)

@@ -6,31 +6,46 @@ uncorrected, that is viscous friction with the wrong sign.
 
 from __future__ import annotations
 
-from functools import partial
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
+import h5py
+import numpy as np
 import pytest
 
 from daq.recording import open_recording
-from estimation.identification.data import segments as stretches
 from estimation.identification.pipeline import identify
 from estimation.identification.request import Request
 from estimation.identification.result import BaseParameter
-from estimation.recordings.dataset import read_stretches
+from firmware_protocol.profiles import PROFILES, UOMODRI
 from tools.main import main
 from tools.running.mock_options import true_robot
 
 
 @pytest.fixture(scope="module")
-def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("held")
-    trajectory, path = str(folder / "trajectory.h5"), folder / "run.h5"
+def trajectory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("trajectory") / "trajectory.h5"
     # Not any trajectory: on these boards joint2 falls more than 0.5 rad behind some of them.
     found = "excite --robot laas4 --evaluations 100 --seed 1 --out"
-    assert main([*found.split(), trajectory]) == 0
-    played = "run --robot laas4 --link mock --fast --profile uomodri --seed 1 --home --play"
-    assert main([*played.split(), trajectory, "--record", str(path)]) == 0
+    assert main([*found.split(), str(path)]) == 0
     return path
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory, trajectory: Path) -> Path:
+    path = tmp_path_factory.mktemp("held") / "run.h5"
+    play(trajectory, path, "uomodri")
+    return path
+
+
+def play(trajectory: Path, path: Path, profile: str) -> None:
+    """Record the trajectory on boards of a profile."""
+    played = f"run --robot laas4 --link mock --fast --profile {profile} --seed 1 --home --play"
+    assert main([*played.split(), str(trajectory), "--record", str(path)]) == 0
 
 
 def viscous(path: Path) -> list[BaseParameter]:
@@ -51,9 +66,44 @@ def test_corrected_the_friction_is_the_true_one(recording: Path) -> None:
     assert sum(row.low <= row.true <= row.high for row in rows) >= 3
 
 
-def test_uncorrected_it_is_negative(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    as_it_was = partial(read_stretches, holds_reference=lambda _profile: False)
-    monkeypatch.setattr(stretches, "read_stretches", as_it_was)
-    for row in viscous(recording):
+def test_uncorrected_it_is_negative(recording: Path, tmp_path: Path) -> None:
+    wrong = Path(shutil.copy(recording, tmp_path))
+    with h5py.File(wrong, "r+") as file:
+        file.attrs["board_is_reference_advanced"] = np.ones(2)
+    for row in viscous(wrong):
         assert row.true is not None
         assert row.value < -3.0 * row.true  # -6 to -19 times
+
+
+@pytest.fixture(scope="module")
+def of_fourth_profile(tmp_path_factory: pytest.TempPathFactory, trajectory: Path) -> Iterator[Path]:
+    """Of boards of a firmware that has never been heard of: its filters are five times slower."""
+    behaviour = replace(UOMODRI.behaviour, velocity_filter_hz=30.0, current_filter_hz=200.0)
+    fourth = replace(UOMODRI, name="fourth", behaviour=behaviour)
+    known = MappingProxyType({**PROFILES, "fourth": fourth})
+    was_known = PROFILES
+    path = tmp_path_factory.mktemp("fourth") / "run.h5"
+    with pytest.MonkeyPatch.context() as patch:
+        for module in list(sys.modules.values()):
+            if getattr(module, "PROFILES", None) is was_known:
+                patch.setattr(module, "PROFILES", known)
+        play(trajectory, path, "fourth")
+    yield path
+
+
+def test_a_fourth_profile_is_identified_from_its_recording_alone(of_fourth_profile: Path) -> None:
+    with open_recording(of_fourth_profile) as recording:
+        assert recording.attributes["board_profiles"] == ["fourth", "fourth"]
+    for row in viscous(of_fourth_profile):
+        assert row.true is not None
+        assert row.value == pytest.approx(row.true, rel=0.5)
+
+
+def test_with_the_filters_of_another_profile_it_is_not(
+    of_fourth_profile: Path, tmp_path: Path
+) -> None:
+    wrong = Path(shutil.copy(of_fourth_profile, tmp_path))
+    with h5py.File(wrong, "r+") as file:
+        file.attrs["board_velocity_filter_hz"] = np.full(2, 100.0)
+        file.attrs["board_current_filter_hz"] = np.full(2, 1000.0)
+    assert any(abs(row.value - row.true) > row.true for row in viscous(wrong) if row.true)

@@ -1,0 +1,109 @@
+"""What a recording states of each board: what its firmware does to values, what its wire carries.
+
+Who uses a recording needs no table of profiles, and a profile that nobody has heard of is no
+obstacle. Only recordings of format 1.0 (armature 0.1) do not state it: `_OF_FORMAT_1_0`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from daq.recording.errors import RecordingFormatError
+from daq.recording.layout import BEHAVIOUR_SINCE_MINOR
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoardBehaviour:
+    """Of one board; in the file, each field is the attribute `board_…`, a value for each board.
+
+    Attributes:
+        velocity_filter_hz: Corner of the first-order low-pass on measured velocities.
+        current_filter_hz: Of the one on measured currents.
+        is_reference_advanced: Whether the position reference moves on at the reference velocity
+            between frames; else it is held.
+        kp_max_a_per_rad: The highest gain that the wire carries.
+        kd_max_a_s_per_rad: Likewise.
+        ki_max_a_per_rad_s: Likewise; 0 where the board has no such gain.
+        motor_velocity_max_rad_s: The highest reference velocity that the wire carries.
+    """
+
+    velocity_filter_hz: float
+    current_filter_hz: float
+    is_reference_advanced: bool
+    kp_max_a_per_rad: float
+    kd_max_a_s_per_rad: float
+    ki_max_a_per_rad_s: float
+    motor_velocity_max_rad_s: float
+
+    @property
+    def velocity_lag_s(self) -> float:
+        """By which measured velocities come late."""
+        return 1.0 / (math.tau * self.velocity_filter_hz)
+
+    @property
+    def current_lag_s(self) -> float:
+        """By which measured currents come late."""
+        return 1.0 / (math.tau * self.current_filter_hz)
+
+
+BEHAVIOUR_NAMES = tuple(field.name for field in fields(BoardBehaviour))
+
+
+def read_behaviours(path: Path, attributes: Mapping[str, Any]) -> tuple[BoardBehaviour, ...]:
+    """What the attributes of a file say of its boards.
+
+    Args:
+        path: The file.
+        attributes: Checked against the layout.
+
+    Returns:
+        One for each board.
+
+    Raises:
+        RecordingFormatError: A value that no board has; or a file of format 1.0 has boards of a
+            profile that is not of its time.
+    """
+    if attributes["version_minor"] < BEHAVIOUR_SINCE_MINOR:
+        return tuple(_of_format_1_0(path, profile) for profile in attributes["board_profiles"])
+    columns = [attributes[f"board_{name}"] for name in BEHAVIOUR_NAMES]
+    boards = []
+    for row in zip(*columns, strict=True):
+        behaviour = BoardBehaviour(**dict(zip(BEHAVIOUR_NAMES, row, strict=True)))
+        filters_hz = (behaviour.velocity_filter_hz, behaviour.current_filter_hz)
+        if not (all(value >= 0 for value in row) and all(hz > 0 for hz in filters_hz)):
+            raise RecordingFormatError(
+                path, f"no board behaves like {behaviour}: the file is damaged"
+            )
+        boards.append(replace(behaviour, is_reference_advanced=bool(row[2])))
+    return tuple(boards)
+
+
+def _of_format_1_0(path: Path, profile: str) -> BoardBehaviour:
+    if profile not in _OF_FORMAT_1_0:
+        raise RecordingFormatError(
+            path,
+            "format version 1.0 does not state how boards filter and hold what they are told, and "
+            f"of the profile {profile!a} it is not known (known: "
+            f"{', '.join(_OF_FORMAT_1_0)}): record again with this version of armature",
+        )
+    return _OF_FORMAT_1_0[profile]
+
+
+_KRPM = 1000.0 * math.tau / 60.0
+_ARM = BoardBehaviour(
+    velocity_filter_hz=100.0,
+    current_filter_hz=1000.0,
+    is_reference_advanced=True,
+    kp_max_a_per_rad=65535 / 2**11 / math.tau,
+    kd_max_a_s_per_rad=65535 / 2**10 / _KRPM,
+    ki_max_a_per_rad_s=65535 / 2**11 / math.tau,
+    motor_velocity_max_rad_s=32767 / 2**11 * _KRPM,
+)
+_WITHOUT_INTEGRATOR = replace(_ARM, is_reference_advanced=False, ki_max_a_per_rad_s=0.0)
+_OF_FORMAT_1_0 = {"arm": _ARM, "uomodri": _WITHOUT_INTEGRATOR, "udriver2": _WITHOUT_INTEGRATOR}
+"""History, only to read the recordings of armature 0.1: those were the profiles then. Boards of
+today are described in `firmware_protocol.profiles`; nothing is ever added here."""
