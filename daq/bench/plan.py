@@ -180,10 +180,8 @@ def make_plan(
             seed=seed,
             window_rad=window_rad,
         )
-    friction, k_i = drive.friction, motor.torque_constant_nm_per_a
-    coulomb_nm = friction.coulomb_motor_nm + friction.coulomb_joint_nm / (
-        drive.gear_reduction * drive.gear_efficiency
-    )
+    k_i = motor.torque_constant_nm_per_a
+    coulomb_nm = drive.joint_coulomb_nm / drive.torque_ratio
     lag_rad = coulomb_nm / k_i / max(gains.kp_a_per_rad, 1e-9) / drive.gear_reduction
     lag_max_rad = robot.safety.following_error_max_rad
     if load_arm is None and lag_rad > 0.2 * lag_max_rad:
@@ -228,9 +226,8 @@ def make_plan(
 
 def _check_load(robot: DrivenRobot, joint: DrivenJoint, arm: LoadArm, coulomb_nm: float) -> None:
     """Whether the motor can lift the weight."""
-    drive, k_i = joint.drive, robot.motor_of(joint).torque_constant_nm_per_a
     weight_nm = arm.mass_kg * arm.length_m * math.hypot(*robot.gravity_m_s2)
-    needed_a = (weight_nm / (drive.gear_reduction * drive.gear_efficiency) + coulomb_nm) / k_i
+    needed_a = (weight_nm + coulomb_nm * joint.drive.torque_ratio) / abs(robot.nm_per_a(joint))
     allowed_a = 0.8 * joint.limits.current_max_a
     if needed_a > allowed_a:
         problem = (

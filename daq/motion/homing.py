@@ -66,7 +66,7 @@ def locate_zero(
     if not math.isfinite(hint_rad):
         raise HomingError(joint.name, f"a hint of {hint_rad} rad; give a number")
     spacing = math.tau / drive.gear_reduction
-    travelled = drive.direction * (index_motor_rad - start_motor_rad) / drive.gear_reduction
+    travelled = (index_motor_rad - start_motor_rad) / joint.motor_per_joint
     turns = (hint_rad + travelled - drive.joint_offset_rad) / spacing
     turn = math.floor(turns + 0.5)
     index_rad = drive.joint_offset_rad + turn * spacing
@@ -87,7 +87,7 @@ def locate_zero(
             f"it would stand at {start_rad:.4f} rad, outside its limits {limits.position_min_rad:g}"
             f" to {limits.position_max_rad:g} rad; check the hint and joint_offset_rad",
         )
-    motor_offset_rad = drive.direction * drive.gear_reduction * index_rad - index_motor_rad
+    motor_offset_rad = joint.motor_per_joint * index_rad - index_motor_rad
     return Home(motor_offset_rad, start_rad)
 
 

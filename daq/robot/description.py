@@ -161,7 +161,8 @@ class Estimation(Description, frozen=True, kw_only=True):
 class PublishedParameters(Description, frozen=True, kw_only=True):
     """A published parameter vector, in the order of Table A.1 of [De Facci 2024].
 
-    Per link m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz; then all fv, then all fs.
+    Per link m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz; then all fv, then all fs. For people to
+    compare with: accepted and checked for its length, but no program reads it.
     """
 
     name: Name

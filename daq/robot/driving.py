@@ -22,7 +22,8 @@ class Motor(Description, frozen=True, kw_only=True):
     current_max_a: Positive
     torque_max_nm: Positive
     torque_constant_published_nm_per_a: Positive | None = None
-    """As printed in the source, only to compare; calculations use `torque_constant_nm_per_a`."""
+    """As printed in the source, for people to compare: no program reads it. Calculations use
+    `torque_constant_nm_per_a`."""
     coil_resistance_ohm: Positive
 
     @property
@@ -97,7 +98,35 @@ class Drive(Description, frozen=True, kw_only=True):
     friction: Friction
     """Measured on the friction bench (Table 4.3)."""
     friction_cad: Friction | None = None
-    """The values that the CAD parameter vector carries (Table A.1), where published."""
+    """The values that the CAD parameter vector carries (Table A.1), where published. For people to
+    compare: accepted and checked, but no program reads it."""
+
+    @property
+    def torque_ratio(self) -> float:
+        """η/k_g: torque at the joint over torque at the motor, without sign."""
+        return self.gear_reduction * self.gear_efficiency
+
+    @property
+    def inertia_ratio(self) -> float:
+        """η/k_g²: an inertia, or viscous friction, at the joint over the same at the motor."""
+        return self.gear_reduction * self.torque_ratio
+
+    @property
+    def joint_viscous_nm_s_per_rad(self) -> float:
+        """All of its viscous friction, seen at the joint."""
+        friction = self.friction
+        motor = self.inertia_ratio * friction.viscous_motor_nm_s_per_rad
+        return friction.viscous_joint_nm_s_per_rad + motor
+
+    @property
+    def joint_coulomb_nm(self) -> float:
+        """All of its Coulomb friction, seen at the joint."""
+        return self.friction.coulomb_joint_nm + self.torque_ratio * self.friction.coulomb_motor_nm
+
+    @property
+    def joint_inertia_kg_m2(self) -> float:
+        """Its rotor's inertia, seen at the joint."""
+        return self.inertia_ratio * self.rotor_inertia_kg_m2
 
 
 class Gains(Description, frozen=True, kw_only=True):

@@ -161,7 +161,7 @@ def read_record(recording: Recording) -> JointRecord:
         drive=Drive(
             k_i_nm_per_a=motor.torque_constant_nm_per_a,
             reduction=drive.gear_reduction,
-            load_to_motor=motor.torque_constant_nm_per_a / abs(robot.nm_per_a(joint)),
+            load_to_motor=1.0 / drive.torque_ratio,
             pole_pairs=motor.pole_pairs,
             count_rad=math.tau / drive.encoder_counts_per_turn,
         ),

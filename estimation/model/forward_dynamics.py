@@ -17,6 +17,7 @@ import pinocchio
 from numpy.typing import ArrayLike, NDArray
 
 from daq.robot import Robot
+from daq.robot.friction import FrictionShape
 from daq.robot.rigid_body import make_model
 from estimation.errors import EstimationError
 from estimation.model.parameters import COUPLED_TERMS, TERMS, Parameters, coupling_matrix
@@ -59,7 +60,7 @@ class ForwardDynamics:
             self._model.inertias[joint + 1] = pinocchio.Inertia.FromDynamicParameters(link)
         self._data = self._model.createData()
         self._smooth_rad_s = robot.estimation.smooth_sign_velocity_rad_s or STICK_RAD_S
-        self._stribeck_rad_s = robot.estimation.stribeck_velocity_rad_s
+        self._shape = FrictionShape(robot.estimation.stribeck_velocity_rad_s, self._smooth_rad_s)
         self._terms = {
             term.name: _values(parameters, vector, term.name, self.joint_count) for term in TERMS
         }
@@ -88,8 +89,7 @@ class ForwardDynamics:
         terms = self._terms
         force = force + terms["offset"] + terms["asymmetric"] * np.abs(dq_rad_s)
         if self._has_stribeck:
-            fade = np.exp(-np.square(dq_rad_s / self._stribeck_rad_s))
-            force += terms["stribeck"] * np.tanh(dq_rad_s / self._smooth_rad_s) * fade
+            force += terms["stribeck"] * self._shape.column("stribeck", dq_rad_s)
         slopes = self._identity * slope
         if self._has_motors:
             coupling = self._coupling
@@ -141,7 +141,7 @@ class ForwardDynamics:
     def _friction(
         self, speed: FloatArray, terms: dict[str, FloatArray]
     ) -> tuple[FloatArray, FloatArray]:
-        sign = np.tanh(speed / self._smooth_rad_s)
+        sign = self._shape.sign(speed)
         viscous, coulomb = terms["viscous"], terms["coulomb"]
         slope = viscous + coulomb * ((1.0 - sign * sign) / self._smooth_rad_s)
         # Estimates may have negative friction: a slope that drives is no help to an implicit step.

@@ -219,15 +219,10 @@ def cad_vector(robot: Robot, parameters: Parameters) -> FloatArray | None:
 def _drive_values(robot: Robot, index: int) -> dict[str, float]:
     """At the joint; η makes the motor's own friction smaller there ([De Facci 2024], 4.11)."""
     joint = robot.joints[index]
-    reduction = joint.gear_reduction
     if joint.drive is None:
-        rotor = joint.transmission.rotor_inertia_kg_m2 if joint.transmission else None
-        return {"drive_inertia": (rotor or 0.0) * reduction**2}
-    friction = joint.drive.friction
-    efficiency = joint.drive.gear_efficiency
+        return {"drive_inertia": (joint.rotor_inertia_kg_m2 or 0.0) * joint.gear_reduction**2}
     return {
-        "viscous": friction.viscous_joint_nm_s_per_rad
-        + efficiency * friction.viscous_motor_nm_s_per_rad * reduction**2,
-        "coulomb": friction.coulomb_joint_nm + efficiency * friction.coulomb_motor_nm * reduction,
-        "drive_inertia": efficiency * joint.drive.rotor_inertia_kg_m2 * reduction**2,
+        "viscous": joint.drive.joint_viscous_nm_s_per_rad,
+        "coulomb": joint.drive.joint_coulomb_nm,
+        "drive_inertia": joint.drive.joint_inertia_kg_m2,
     }

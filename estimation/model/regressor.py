@@ -15,10 +15,10 @@ import pinocchio
 from numpy.typing import ArrayLike, NDArray
 
 from daq.robot import Robot
+from daq.robot.friction import FrictionShape
 from daq.robot.rigid_body import make_model
 from estimation.errors import DatasetError
 from estimation.model.parameters import Parameters, choose_parameters, coupling_matrix
-from estimation.regression.friction_terms import stribeck_column
 
 FloatArray = NDArray[np.float64]
 
@@ -44,6 +44,9 @@ class Regressor:
         self._model = make_model(robot)
         self._data = self._model.createData()
         self._coupling = coupling_matrix(robot)
+        self._friction = FrictionShape(
+            robot.estimation.stribeck_velocity_rad_s, robot.estimation.smooth_sign_velocity_rad_s
+        )
         items = self.parameters.items
         self._switching = [i for i, item in enumerate(items) if item.kind in SWITCHING]
 
@@ -145,26 +148,7 @@ class Regressor:
 
     def _column(self, term: str, dq: FloatArray, ddq: FloatArray) -> FloatArray:
         """What one unit of a term adds to the torque, from velocities of any shape."""
-        settings = self.robot.estimation
-        match term:
-            case "viscous":
-                return dq
-            case "coulomb":
-                return self._sign(dq)
-            case "drive_inertia":
-                return ddq
-            case "offset":
-                return np.ones_like(dq)
-            case "asymmetric":
-                return np.abs(dq)
-            case "stribeck":
-                return stribeck_column(dq, settings.stribeck_velocity_rad_s)
-            case _:
-                raise DatasetError(f"term {term!r} is unknown")
-
-    def _sign(self, dq: FloatArray) -> FloatArray:
-        smooth_rad_s = self.robot.estimation.smooth_sign_velocity_rad_s
-        return np.sign(dq) if smooth_rad_s is None else np.tanh(dq / smooth_rad_s)
+        return ddq if term == "drive_inertia" else self._friction.column(term, dq)
 
     def _motion(self, values: ArrayLike) -> FloatArray:
         array = np.ascontiguousarray(values, dtype=np.float64)

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from daq.robot.friction import FrictionShape
 from estimation.errors import DatasetError
 
 FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class FrictionLaw:
+class LinearFriction:
     """Friction that is linear in its parameters.
 
     Attributes:
@@ -43,10 +44,12 @@ def _asymmetric(velocity: ArrayLike) -> FloatArray:
     return np.column_stack([forward, backward, np.sign(forward), np.sign(backward)])
 
 
-COULOMB_VISCOUS = FrictionLaw("coulomb_viscous", ("fv", "fc"), _coulomb_viscous)
+COULOMB_VISCOUS = LinearFriction("coulomb_viscous", ("fv", "fc"), _coulomb_viscous)
 """Fv·v + Fc·sign(v)."""
 
-ASYMMETRIC = FrictionLaw("asymmetric", ("fv_plus", "fv_minus", "fc_plus", "fc_minus"), _asymmetric)
+ASYMMETRIC = LinearFriction(
+    "asymmetric", ("fv_plus", "fv_minus", "fc_plus", "fc_minus"), _asymmetric
+)
 """Fv⁺·v + Fc⁺ forwards (v > 0), Fv⁻·v - Fc⁻ backwards (v < 0): all four positive as a rule.
 
 It takes no constant offset beside it: (Fc⁺ - Fc⁻)/2 is one already, and no data that move could
@@ -70,5 +73,4 @@ def stribeck_column(velocity: ArrayLike, stribeck_velocity: float) -> FloatArray
     if not stribeck_velocity > 0.0:
         raise DatasetError(f"a Stribeck velocity of {stribeck_velocity:g}: it must be above 0")
     v = np.asarray(velocity, dtype=np.float64)
-    column: FloatArray = np.sign(v) * np.exp(-np.square(v / stribeck_velocity))
-    return column
+    return FrictionShape(stribeck_velocity).column("stribeck", v)

@@ -158,7 +158,7 @@ def _transmission_lines(joint: Joint) -> Iterator[str]:
         yield f"  <!-- Rotor inertia of {joint.name}, at the motor: {rotor!r} kg m2 -->"
     if joint.drive is not None or joint.transmission is not None:
         interface = "<hardwareInterface>EffortJointInterface</hardwareInterface>"
-        reduction = joint.direction * joint.gear_reduction
+        reduction = joint.motor_per_joint
         yield f'  <transmission name="{joint.name}_transmission">'
         yield "    <type>transmission_interface/SimpleTransmission</type>"
         yield f'    <joint name="{joint.name}">{interface}</joint>'

@@ -84,16 +84,14 @@ def _mock_truth(
     drawn = draw_truth(robot, seed=seed, spread=arguments.spread)
     true = next(other for other in drawn.joints if other.name == joint.name)
     drive, motor = joint.drive, robot.motor_of(joint)
-    to_load = drive.gear_reduction * drive.gear_efficiency
-    coulomb_nm = true.coulomb_joint_nm + true.coulomb_motor_nm * to_load
+    coulomb_nm = true.coulomb_joint_nm + true.coulomb_motor_nm * drive.torque_ratio
     remaining = 1.0 - effects.torque_constant_drop
     return MockTruth(
         b_eq_nms=true.viscous_motor_nm_s_per_rad
-        + true.viscous_joint_nm_s_per_rad / (to_load * drive.gear_reduction),
+        + true.viscous_joint_nm_s_per_rad / drive.inertia_ratio,
         f_nm=coulomb_nm,
         breakaway_nm=coulomb_nm * (1.0 + effects.stribeck),
-        inertia_kg_m2=true.rotor_inertia_kg_m2
-        + true.load_inertia_kg_m2 / (to_load * drive.gear_reduction),
+        inertia_kg_m2=true.rotor_inertia_kg_m2 + true.load_inertia_kg_m2 / drive.inertia_ratio,
         torque_constant_nm_per_a=motor.torque_constant_nm_per_a,
         saturation_per_a2=(remaining**-2 - 1.0) / motor.current_max_a**2,
     )

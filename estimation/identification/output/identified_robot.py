@@ -44,8 +44,8 @@ def identified_text(
     for index, joint in enumerate(robot.joints):
         if joint.drive is not None:
             if len(inertias):
-                scale = joint.gear_reduction**2 * joint.drive.gear_efficiency
-                rotors[joint.name] = _round(max(theta[inertias[index]], 0.0) / scale)
+                inertia = max(theta[inertias[index]], 0.0) / joint.drive.inertia_ratio
+                rotors[joint.name] = _round(inertia)
             friction = _friction(joint, index, parameters, theta)
             if friction is not None:
                 frictions[joint.name] = friction
@@ -101,9 +101,8 @@ def _friction(
         return None
     viscous = theta[parameters.of_kind("viscous")[index]]
     coulomb = theta[parameters.of_kind("coulomb")[index]]
-    scale = joint.gear_reduction**2 * joint.drive.gear_efficiency
     return Friction(
-        viscous_motor_nm_s_per_rad=_round(max(viscous, 0.0) / scale),
+        viscous_motor_nm_s_per_rad=_round(max(viscous, 0.0) / joint.drive.inertia_ratio),
         coulomb_joint_nm=_round(max(coulomb, 0.0)),
     )
 

@@ -7,6 +7,7 @@ is not here.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,10 +15,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from daq.robot.friction import FrictionShape
 from estimation.identification.result import Identification
 
 FloatArray = NDArray[np.float64]
 
+_SHAPE = FrictionShape(stribeck_velocity_rad_s=math.nan)
+"""Stribeck's friction, which alone needs the velocity, is not drawn over speed."""
 _SYMBOL = re.compile(r"(fva|fv|fc|off|fst)(\d+)")
 _COUPLED = re.compile(r"(fv|fc)m\d+")
 
@@ -46,13 +50,13 @@ class FrictionLaw:
         Args:
             dq_rad_s: Speeds, any shape.
         """
-        torque: FloatArray = (
-            self.viscous_nm_s_per_rad * dq_rad_s
-            + self.coulomb_nm * np.sign(dq_rad_s)
-            + self.offset_nm
-            + self.asymmetric_nm_s_per_rad * np.abs(dq_rad_s)
-        )
-        return torque
+        values = {
+            "viscous": self.viscous_nm_s_per_rad,
+            "coulomb": self.coulomb_nm,
+            "offset": self.offset_nm,
+            "asymmetric": self.asymmetric_nm_s_per_rad,
+        }
+        return _SHAPE.torque_nm(values, dq_rad_s)
 
     @property
     def breakaway_nm(self) -> tuple[float, float]:

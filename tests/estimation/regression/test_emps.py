@@ -12,7 +12,7 @@ import pytest
 import scipy.io
 from public_data import data_folder
 
-from estimation.regression.friction_terms import ASYMMETRIC, COULOMB_VISCOUS, FrictionLaw
+from estimation.regression.friction_terms import ASYMMETRIC, COULOMB_VISCOUS, LinearFriction
 from estimation.regression.least_squares import (
     LinearFit,
     block_numbers,
@@ -36,7 +36,7 @@ def folder() -> Path:
 
 
 def rows(
-    path: Path, law: FrictionLaw, *, offset: bool, dropped_at_the_end: int = 0
+    path: Path, law: LinearFriction, *, offset: bool, dropped_at_the_end: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
     record = scipy.io.loadmat(path)
     position = low_pass(record["qm"].ravel(), order=4, cutoff_hz=100.0, rate_hz=RATE_HZ)
@@ -53,7 +53,7 @@ def rows(
     )
 
 
-def fit_and_cross_test(folder: Path, law: FrictionLaw, **how) -> tuple[LinearFit, float, float]:
+def fit_and_cross_test(folder: Path, law: LinearFriction, **how) -> tuple[LinearFit, float, float]:
     regressor, force = rows(folder / "DATA_EMPS.mat", law, **how)
     fit = fit_linear(regressor, force)
     other_regressor, other_force = rows(folder / "DATA_EMPS_PULSES.mat", law, **how)
