@@ -58,7 +58,7 @@ def report(recording: Path, directory: Path | None, name: str, *, is_json: bool)
         )
         return OK
     # SciPy and Matplotlib take a second: only whoever needs them waits for them.
-    from estimation.bench.analysis import analyse_bench  # noqa: PLC0415
+    from estimation.bench.analysis import analyse_bench
 
     result, picture = analyse_bench(recording, made_by=__version__)
     if directory is not None:
@@ -74,7 +74,7 @@ def report(recording: Path, directory: Path | None, name: str, *, is_json: bool)
 
 
 def _write(result: BenchResult, picture: BenchPicture, directory: Path, name: str) -> None:
-    from estimation.bench.result_file import (  # noqa: PLC0415
+    from estimation.bench.result_file import (
         read_result,
         replace_file,
         write_result,
@@ -88,8 +88,8 @@ def _write(result: BenchResult, picture: BenchPicture, directory: Path, name: st
     if find_spec("matplotlib") is None:
         say(f"armature: {directory / name}.json is written; figures take Matplotlib ('.[report]')")
         return
-    from estimation.bench.report.figure import draw_bench, save_figure  # noqa: PLC0415
-    from estimation.bench.report.page import make_page  # noqa: PLC0415
+    from estimation.bench.report.figure import draw_bench, save_figure
+    from estimation.bench.report.page import make_page
 
     figure = draw_bench(result, picture)
     for suffix in (".png", ".pdf"):

@@ -63,7 +63,7 @@ def format_table(table_format: str, rows: Sequence[Row], applied: Mapping[str, A
             facts = {"joints": [_facts(row) for row in rows]}
             whole = facts if applied is None else {**facts, "applied": applied}
             return msgspec.json.encode(whole).decode() + "\n"
-    from rich.console import Console  # noqa: PLC0415 - 40 ms that machines need not wait for
+    from rich.console import Console
 
     text = io.StringIO()
     print_table(Console(file=text, width=_WIDTH), rows)
@@ -176,8 +176,8 @@ def latex_number(quantity: Quantity | None) -> str:
 
 def print_table(console: Console, rows: Sequence[Row]) -> None:
     """Print the table for people."""
-    from rich.markup import escape  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
+    from rich.markup import escape
+    from rich.table import Table
 
     facts = [_facts(row) for row in rows]
     has_robots = len({row["robot"] for row in facts}) > 1

@@ -293,12 +293,12 @@ def _run_arguments(
 
 def _run(arguments: argparse.Namespace, plan: BenchPlan) -> int:
     if arguments.fast:
-        from tools.running.fast import run_fast  # noqa: PLC0415 - only what is needed
+        from tools.running.fast import run_fast
 
         # It shows a bar of its own.
         _, exit_code = run_fast(arguments, _say_unless_shown)
         return exit_code
-    from tools.running.supervised import run_supervised  # noqa: PLC0415
+    from tools.running.supervised import run_supervised
 
     begun = 0
     with progress_bar(f"joint {plan.header.joint}") as advance:
@@ -318,7 +318,7 @@ def _say_why(target: Path) -> None:
     """What else is known of a test that failed."""
     # It may have ended before it began, on a computer that has no SciPy.
     with contextlib.suppress(EstimationError, DaqError, ModuleNotFoundError):
-        from estimation.bench.analysis import explain_end  # noqa: PLC0415 - SciPy takes a while
+        from estimation.bench.analysis import explain_end
 
         if reason := explain_end(target):
             say(f"armature: {reason}")

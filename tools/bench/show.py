@@ -9,7 +9,7 @@ from tools.shared.cli import make_console
 
 def show_result(result: BenchResult) -> None:
     """Print the tables."""
-    from rich.table import Table  # noqa: PLC0415 - 40 ms that machines need not wait for
+    from rich.table import Table
 
     console = make_console()
     table = Table(title=f"Joint {result.joint} of {result.robot} ({result.motor}, {result.kind})")

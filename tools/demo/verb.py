@@ -217,9 +217,9 @@ def _run(step: Step) -> tuple[float, int, dict[str, Any]]:
 
 
 def _show(checks: list[Check], directory: Path, elapsed_s: float) -> None:
-    from rich.table import Table  # noqa: PLC0415 - 40 ms that machines need not wait for
+    from rich.table import Table
 
-    from tools.shared.cli import make_console  # noqa: PLC0415
+    from tools.shared.cli import make_console
 
     table = Table(title="What came out, compared with the mock's truth")
     for heading in ("what", "found", "expected", ""):

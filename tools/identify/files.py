@@ -68,11 +68,11 @@ def _numbers(outcome: Outcome) -> dict[str, bytes]:
 
 def _pictures(directory: Path, outcome: Outcome) -> list[tuple[Path, Callable[[Path], None]]]:
     """Figures and page, the page last."""
-    from estimation.identification.report.figures import (  # noqa: PLC0415 - matplotlib
+    from estimation.identification.report.figures import (
         draw_figures,
         write_figures,
     )
-    from estimation.identification.report.page import write_page  # noqa: PLC0415
+    from estimation.identification.report.page import write_page
 
     result, traces = outcome.result, outcome.traces
     made_at = datetime.now(UTC).isoformat(timespec="seconds")

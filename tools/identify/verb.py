@@ -145,18 +145,18 @@ def _identify(arguments: argparse.Namespace) -> int:
     request = _request(arguments)
     if arguments.out is not None:
         _check_out(arguments.out)
-    from estimation.identification.pipeline import identify  # noqa: PLC0415 - takes a second
+    from estimation.identification.pipeline import identify
 
     with progress_steps("identifying") as step:
         outcome = identify(request, step)
     if not arguments.json:
-        from tools.identify.table import show  # noqa: PLC0415 - rich
+        from tools.identify.table import show
 
         show(outcome.result)  # before anything is written: a full disk does not lose it
     written, problem = _written(arguments, outcome)
     if arguments.json:
-        from estimation.files import name_text  # noqa: PLC0415 - only what is needed
-        from tools.identify.result_json import facts_of  # noqa: PLC0415
+        from estimation.files import name_text
+        from tools.identify.result_json import facts_of
 
         print_json({**facts_of(outcome.result), "files": [name_text(path) for path in written]})
     else:
@@ -172,7 +172,7 @@ def _written(arguments: argparse.Namespace, outcome: Outcome) -> tuple[list[Path
     """The files that were written, and why not all of them."""
     if arguments.out is None:
         return [], ""
-    from tools.identify.files import write_all  # noqa: PLC0415 - matplotlib, perhaps
+    from tools.identify.files import write_all
 
     has_report = not arguments.no_report
     with progress_steps("writing") as step:
@@ -180,12 +180,12 @@ def _written(arguments: argparse.Namespace, outcome: Outcome) -> tuple[list[Path
 
 
 def _request(arguments: argparse.Namespace) -> Request:
-    from estimation.identification.data.samples import Wishes  # noqa: PLC0415
-    from estimation.identification.estimators.methods import (  # noqa: PLC0415 - takes a second
+    from estimation.identification.data.samples import Wishes
+    from estimation.identification.estimators.methods import (
         DEFAULT_METHODS,
         METHODS,
     )
-    from estimation.identification.pipeline import Request  # noqa: PLC0415
+    from estimation.identification.pipeline import Request
 
     problems = []
     names = list(dict.fromkeys(n for word in arguments.method for n in word.split(",") if n))

@@ -142,7 +142,7 @@ class _Session:
 
     def show(self) -> None:
         """Tables for people."""
-        from rich.table import Table  # noqa: PLC0415 - 40 ms that machines need not wait for
+        from rich.table import Table
 
         console = make_console()
         for fault in self.faults:

@@ -205,7 +205,7 @@ class _Supervision:
 
 def _facts(file: Path) -> dict[str, object]:
     """What the summary says of the recording: what is in it."""
-    from daq.recording import open_recording  # noqa: PLC0415 - HDF5, and only at the end
+    from daq.recording import open_recording
 
     with open_recording(file) as recording:
         missing = sum(gap.count for gap in recording.gaps)

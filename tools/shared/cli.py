@@ -137,7 +137,7 @@ def say(text: str) -> None:
 
 def make_console() -> Console:
     """Where tables for people are printed."""
-    from rich.console import Console  # noqa: PLC0415 - 40 ms that machines need not wait for
+    from rich.console import Console
 
     class QuietlyCut(Console):
         def on_broken_pipe(self) -> None:

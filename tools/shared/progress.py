@@ -23,8 +23,8 @@ def progress_bar(label: str) -> Iterator[Callable[[float, float | None], None]]:
     if not sys.stderr.isatty():
         yield lambda _done, _total: None
         return
-    from rich.console import Console  # noqa: PLC0415 - only terminals need it
-    from rich.progress import Progress  # noqa: PLC0415
+    from rich.console import Console
+    from rich.progress import Progress
 
     # No thread of its own: whoever calls may have better things to do with the processor.
     with Progress(console=Console(stderr=True), auto_refresh=False, transient=True) as progress:
@@ -53,8 +53,8 @@ def progress_steps(label: str) -> Iterator[Callable[[str], None]]:
     if not sys.stderr.isatty():
         yield lambda _step: None
         return
-    from rich.console import Console  # noqa: PLC0415 - only terminals need it
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:

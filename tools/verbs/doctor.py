@@ -166,8 +166,8 @@ def _boards(robot: DrivenRobot, address: LinkAddress, profile: str | None) -> It
 
 
 def _show(robot: DrivenRobot, link: str, findings: list[Finding], *, can_run: bool) -> None:
-    from rich.markup import escape  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415 - 40 ms that machines need not wait for
+    from rich.markup import escape
+    from rich.table import Table
 
     table = Table(title=f"Robot {escape(robot.name)} on link {escape(link)}", show_lines=False)
     table.add_column("")

@@ -101,7 +101,7 @@ def _excite(arguments: argparse.Namespace) -> int:
         say("armature: this takes Pinocchio and SciPy: pip install '.[estimation]'")
         return FAILED
     # They take a second: only whoever needs them waits for them.
-    from estimation.excitation.search import find_excitation  # noqa: PLC0415
+    from estimation.excitation.search import find_excitation
 
     parameters = _parameters(robot, arguments.terms)
     begin_s = time.monotonic()
@@ -122,7 +122,7 @@ def _excite(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(_facts(arguments.out, found, seconds))
     else:
-        from tools.printing.excite_table import show_excitation  # noqa: PLC0415 - Rich takes 40 ms
+        from tools.printing.excite_table import show_excitation
 
         show_excitation(found, robot=robot, seconds=seconds)
         for note in _unknown(robot, found):
@@ -178,8 +178,8 @@ def _check(arguments: argparse.Namespace, settings: ExcitationSettings, robot: R
 
 
 def _parameters(robot: Robot, terms: str | None) -> Parameters:
-    from estimation.errors import DatasetError  # noqa: PLC0415
-    from estimation.model.parameters import choose_parameters  # noqa: PLC0415
+    from estimation.errors import DatasetError
+    from estimation.model.parameters import choose_parameters
 
     names = None if terms is None else [name.strip() for name in terms.split(",") if name.strip()]
     try:

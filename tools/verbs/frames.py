@@ -207,7 +207,7 @@ def _decode(arguments: argparse.Namespace) -> int:
 
 def _show(arguments: argparse.Namespace, profile: Profile, codec: FrameCodec[Any]) -> int:
     """Frames as tables for people; exits 1 when one of them is not valid."""
-    from rich.table import Table  # noqa: PLC0415 - 40 ms that machines need not wait for
+    from rich.table import Table
 
     console = make_console()
     exit_code = OK

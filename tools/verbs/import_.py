@@ -97,9 +97,9 @@ def add_to(verbs: Verbs, summary: str) -> None:
 
 def _import(arguments: argparse.Namespace) -> int:
     # HDF5 is not needed to print a help text.
-    from estimation.importing.files import read_array_file  # noqa: PLC0415
-    from estimation.importing.measurements import measure  # noqa: PLC0415
-    from estimation.importing.write import (  # noqa: PLC0415
+    from estimation.importing.files import read_array_file
+    from estimation.importing.measurements import measure
+    from estimation.importing.write import (
         Origin,
         RobotFile,
         write_import,
@@ -147,7 +147,7 @@ def _options(arguments: argparse.Namespace) -> ImportOptions:
     Raises:
         ConfigError: It cannot be understood.
     """
-    from estimation.importing.measurements import ImportOptions  # noqa: PLC0415
+    from estimation.importing.measurements import ImportOptions
 
     problems = _out_problems(arguments.out)
     mapping = _pairs("--map", arguments.map, problems)
@@ -184,7 +184,7 @@ def _out_problems(path: Path) -> list[str]:
 
 
 def _pairs(option: str, words: Sequence[str], problems: list[str]) -> dict[str, str]:
-    from estimation.importing.mapping import QUANTITIES  # noqa: PLC0415
+    from estimation.importing.mapping import QUANTITIES
 
     pairs: dict[str, str] = {}
     for word in words:
@@ -218,8 +218,8 @@ def _holes(facts: dict[str, Any]) -> str:
 
 
 def _print_facts(facts: dict[str, Any]) -> None:
-    from rich.markup import escape  # noqa: PLC0415 - machines need not wait for it
-    from rich.table import Table  # noqa: PLC0415
+    from rich.markup import escape
+    from rich.table import Table
 
     table = Table("quantity", "taken from", "unit there")
     for key, taken in facts["taken"].items():

@@ -127,7 +127,7 @@ def _loop(arguments: argparse.Namespace) -> int:
 
 def _loop_on_mock(arguments: argparse.Namespace) -> int:
     """This process is the robot; the loop is another one, which opens its emulated devices."""
-    from tools.running.emulation import emulated_boards  # noqa: PLC0415 - a real robot has no MuJoCo
+    from tools.running.emulation import emulated_boards
 
     mock, script = make_mock(arguments, impossible=[FaultKind.UNPLUG])
     words = loop_words(

@@ -192,14 +192,14 @@ class _JournalFormatter(logging.Formatter):
 
 
 def _info(arguments: argparse.Namespace) -> int:
-    from daq.recording import open_recording, summary  # noqa: PLC0415 - the daemon needs no HDF5
+    from daq.recording import open_recording, summary
 
     with open_recording(arguments.recording) as recording:
         facts = summary(recording)
     if arguments.json:
         print_json(facts)
     else:
-        from tools.printing.record_table import print_summary  # noqa: PLC0415
+        from tools.printing.record_table import print_summary
 
         print_summary(facts)
     return OK

@@ -91,8 +91,8 @@ def _runtime(path: Path | None) -> RuntimeDirectory | None:
 
 
 def _print_table(results: Sequence[Conversion]) -> None:
-    from rich.markup import escape  # noqa: PLC0415 - machines need not wait for it
-    from rich.table import Table  # noqa: PLC0415
+    from rich.markup import escape
+    from rich.table import Table
 
     table = Table("journal", "recording")
     for heading in ("samples", "from spool", "missing", "damaged bytes"):

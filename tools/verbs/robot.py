@@ -82,7 +82,7 @@ def _add_robot(parser: argparse.ArgumentParser) -> None:
 
 
 def _from_urdf(arguments: argparse.Namespace) -> int:
-    from estimation.urdf import robot_from_urdf  # noqa: PLC0415 - brings numpy, `--help` needs none
+    from estimation.urdf import robot_from_urdf
 
     problems = _out_problems(arguments.out)
     if arguments.out.suffix != ".toml":
@@ -112,7 +112,7 @@ def _from_urdf(arguments: argparse.Namespace) -> int:
 
 
 def _to_urdf(arguments: argparse.Namespace) -> int:
-    from estimation.urdf import urdf_text  # noqa: PLC0415 - brings numpy, `--help` needs none
+    from estimation.urdf import urdf_text
 
     problems = _out_problems(arguments.out)
     if problems:
@@ -214,8 +214,8 @@ def _base_facts(robot: Robot) -> dict[str, Any]:
     if any(joint.is_on_bench for joint in robot.joints):
         return {**unknown, "base_parameters_problem": None}  # no arm, nothing to tell apart
     try:
-        from estimation.model.base import find_base  # noqa: PLC0415 - brings Pinocchio
-        from estimation.model.regressor import Regressor  # noqa: PLC0415
+        from estimation.model.base import find_base
+        from estimation.model.regressor import Regressor
 
         base = find_base(Regressor(robot))
     except ModuleNotFoundError as error:
@@ -257,8 +257,8 @@ def _joint_facts(robot: Robot, joint: Joint) -> dict[str, Any]:
 
 
 def _print_joints(joints: list[dict[str, Any]]) -> None:
-    from rich.markup import escape  # noqa: PLC0415 - 40 ms that machines need not wait for
-    from rich.table import Table  # noqa: PLC0415
+    from rich.markup import escape
+    from rich.table import Table
 
     columns: dict[str, list[str]] = {
         "joint": [joint["name"] for joint in joints],
@@ -295,7 +295,7 @@ def _print_joints(joints: list[dict[str, Any]]) -> None:
 
 def _print_base(facts: dict[str, Any]) -> None:
     """What data can tell at best: parameters by themselves, combinations, and what is lost."""
-    from rich.table import Table  # noqa: PLC0415 - 40 ms that machines need not wait for
+    from rich.table import Table
 
     if facts["base_parameters_problem"] is not None:
         print(f"base parameters: {plain(facts['base_parameters_problem'])}")

@@ -60,11 +60,11 @@ def _run(arguments: argparse.Namespace) -> int:
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="armature: %(message)s")
     _check(arguments)
     if arguments.fast:
-        from tools.running.fast import run_fast  # noqa: PLC0415 - MuJoCo takes a while
+        from tools.running.fast import run_fast
 
         summary, exit_code = run_fast(arguments)
     else:
-        from tools.running.supervised import run_supervised  # noqa: PLC0415 - only what is needed
+        from tools.running.supervised import run_supervised
 
         summary, exit_code = run_supervised(arguments)
     if summary and arguments.json:
@@ -118,7 +118,7 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def _show(summary: dict[str, object]) -> None:
-    from rich.table import Table  # noqa: PLC0415 - 40 ms that machines need not wait for
+    from rich.table import Table
 
     facts: dict[str, Any] = msgspec.to_builtins(summary)
     table = Table(show_header=False)

@@ -266,8 +266,8 @@ def _may_move(arguments: argparse.Namespace, status: LoopStatus) -> bool:
 
 def _limits(arguments: argparse.Namespace) -> list[str]:
     """The joints' limits, from the robot file that the loop uses."""
-    from daq.robot import parse_robot  # noqa: PLC0415
-    from daq.stream.subscriber import Subscriber  # noqa: PLC0415 - NumPy, for real robots only
+    from daq.robot import parse_robot
+    from daq.stream.subscriber import Subscriber
 
     where, keys = find_loop(arguments)
     try:
@@ -286,7 +286,7 @@ def _limits(arguments: argparse.Namespace) -> list[str]:
 
 def _upload(client: CommandClient, file: Path, status: LoopStatus) -> float:
     """Hand over a trajectory; returns how long it takes."""
-    from daq.motion.trajectory_file import read_trajectory  # noqa: PLC0415 - NumPy and HDF5
+    from daq.motion.trajectory_file import read_trajectory
 
     trajectory = read_trajectory(file, [joint.name for joint in status.joints])
     rows = len(trajectory.rows)

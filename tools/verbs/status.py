@@ -70,7 +70,7 @@ def print_status(status: LoopStatus) -> None:
 
 
 def _watch(client: CommandClient, status: LoopStatus, period_s: float) -> None:
-    from rich.live import Live  # noqa: PLC0415 - only for people
+    from rich.live import Live
 
     with Live(make_table(status), console=make_console(), auto_refresh=False) as live:
         while True:
@@ -84,14 +84,14 @@ def _watch(client: CommandClient, status: LoopStatus, period_s: float) -> None:
 
 def make_table(status: LoopStatus) -> RenderableType:
     """The status for people."""
-    from rich.console import Group  # noqa: PLC0415 - machines need not wait for it
+    from rich.console import Group
 
     return Group(_summary(status), _joints(status), _boards(status), *_events(status))
 
 
 def _summary(status: LoopStatus) -> RenderableType:
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+    from rich.table import Table
+    from rich.text import Text
 
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     style = _STATE_STYLES.get(status.state, "yellow")
@@ -139,9 +139,9 @@ def _recorder(status: LoopStatus) -> str:
 
 
 def _joints(status: LoopStatus) -> RenderableType:
-    from rich.box import SIMPLE  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+    from rich.box import SIMPLE
+    from rich.table import Table
+    from rich.text import Text
 
     table = Table("joint", "mode", "homed", box=SIMPLE)
     for title in ("position\nrad", "velocity\nrad/s", "torque\nN·m", "iq\nA", "winding\n°C"):
@@ -161,9 +161,9 @@ def _joints(status: LoopStatus) -> RenderableType:
 
 
 def _boards(status: LoopStatus) -> RenderableType:
-    from rich.box import SIMPLE  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+    from rich.box import SIMPLE
+    from rich.table import Table
+    from rich.text import Text
 
     titles = ("board", "device", "profile", "bus\nV", "last\nreply", "fault", "counted")
     table = Table(*titles, box=SIMPLE)
@@ -178,6 +178,6 @@ def _boards(status: LoopStatus) -> RenderableType:
 
 
 def _events(status: LoopStatus) -> list[RenderableType]:
-    from rich.text import Text  # noqa: PLC0415
+    from rich.text import Text
 
     return [Text(event, style="dim") for event in status.events]
