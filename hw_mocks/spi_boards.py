@@ -26,9 +26,12 @@ class SpiBoards:
         robot: The robot to simulate.
         script: What goes wrong.
         directory: Private directory for the devices' sockets.
+        mark: What the devices say of the robot behind them.
     """
 
-    def __init__(self, robot: MockRobot, script: FaultScript, directory: Path) -> None:
+    def __init__(
+        self, robot: MockRobot, script: FaultScript, directory: Path, *, mark: str = ""
+    ) -> None:
         self._robot = robot
         self._script = script
         self._wires = {
@@ -44,6 +47,7 @@ class SpiBoards:
             self._answer,
             prepare=self._prepare,
             speed_max_hz=_CLOCK_MAX_HZ,
+            mark=mark,
         )
         self._real_time = RealTime(robot, self._serve)
 

@@ -45,6 +45,10 @@ class SpiLink:
             self._lock.release()
             raise
 
+    def fileno(self) -> int:
+        """The descriptor of the opened device."""
+        return int(self._spi.fileno())
+
     def exchange(self, frame: bytes) -> bytes:
         """Send a frame; returns the bytes received in the same chip-select window.
 

@@ -4,7 +4,8 @@
 MockError
 ├── CompilerMissingError               no C compiler to build our libraries with
 ├── LibraryBuildError                  the compiler refused one of our sources
-└── EmulatedDeviceError (ValueError)   a directory or device name the emulation cannot use
+├── EmulatedDeviceError (ValueError)   a directory or device name the emulation cannot use
+└── NotEmulatedError                   a device that was opened is none of ours
 ```
 """
 
@@ -49,3 +50,20 @@ class LibraryBuildError(MockError):
 
 class EmulatedDeviceError(MockError, ValueError):
     """A directory or a device name cannot be used for emulated devices."""
+
+
+class NotEmulatedError(MockError):
+    """An opened device is not the emulated one that it was taken for.
+
+    Attributes:
+        device: Its name.
+        reason: What is there instead.
+    """
+
+    def __init__(self, device: str, reason: str) -> None:
+        self.device = device
+        self.reason = reason
+        super().__init__(
+            f"{device} is not the emulated device that ARMATURE_SPIDEV_DIR announces: {reason}. "
+            "Nothing runs on it as if it were a mock; unset the variable for real devices"
+        )

@@ -15,12 +15,13 @@ import errno
 import os
 import select
 import socket
-import struct
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self
+
+import msgspec
 
 from hw_mocks.emulated_spi.device import (
     CONNECTIONS_MAX,
@@ -34,16 +35,15 @@ from hw_mocks.emulated_spi.device import (
 )
 from hw_mocks.emulated_spi.dma_buffer import DmaBuffer, Window
 from hw_mocks.emulated_spi.errors import EmulatedDeviceError
-
-# The packets, as c/shim_transfers.c states them: change _VERSION with either.
-_VERSION: Final = 1
-_MAGIC: Final = b"SPI"
-# magic, version, operation, setting, bits per word, sequence, value; then what is clocked out
-_REQUEST: Final = struct.Struct("=3sBBBBxII")
-# magic, version, sequence, errno, value; then what was clocked in
-_REPLY: Final = struct.Struct("=3sBIII")
-_TRANSFER, _GET, _SET = range(3)
-_MAX_PACKET_BYTES: Final = _REQUEST.size + 8192  # 4096 out, then 4096 in: spidev's limits
+from hw_mocks.emulated_spi.introduction import Introduction
+from hw_mocks.emulated_spi.packets import (
+    MAGIC,
+    PACKET_MAX_BYTES,
+    REPLY,
+    REQUEST,
+    VERSION,
+    Operation,
+)
 
 # How long to look for more after a transfer: until a loop has asked its next board, or for as long
 # as a program comes back that soon.
@@ -84,6 +84,7 @@ class SpidevServer:
             length will get, if that is known. Such a window needs no answer; `answer` hears of it
             at the next `poll`, and what it returns is ignored.
         speed_max_hz: Faster windows get no prepared reply.
+        mark: What the devices say of the robot behind them.
 
     Raises:
         EmulatedDeviceError: The directory is not private, its path is too long for a socket,
@@ -98,10 +99,12 @@ class SpidevServer:
         *,
         prepare: Callable[[str], bytes | None] | None = None,
         speed_max_hz: int = DEFAULT_SPEED_HZ,
+        mark: str = "",
     ) -> None:
         self._answer = answer
         self._prepare = prepare
         self._speed_max_hz = speed_max_hz
+        self._mark = mark
         self._transfers = 0
         self._spin_until_s = 0.0
         self._listening: dict[int, Device] = {}
@@ -307,34 +310,36 @@ class SpidevServer:
     def _serve(self, connection: socket.socket, device: Device) -> None:
         """Answer one packet."""
         try:
-            packet = connection.recv(_MAX_PACKET_BYTES + 1)
+            packet = connection.recv(PACKET_MAX_BYTES + 1)
         except BlockingIOError:
             return
         except OSError:
             packet = b""
-        if not 0 < len(packet) <= _MAX_PACKET_BYTES:
+        if not 0 < len(packet) <= PACKET_MAX_BYTES:
             self._disconnect(connection, device)  # its end, or nothing the shim would send
             return
-        if len(packet) < _REQUEST.size or not packet.startswith(_MAGIC):
+        if len(packet) < REQUEST.size or not packet.startswith(MAGIC):
             # A write() that the shim never saw, because libc made it (stdio, a shell's echo).
             self._transfer(device, packet, 0, 0)
             return
-        _, version, operation, setting, bits, sequence, value = _REQUEST.unpack_from(packet)
+        _, version, operation, setting, bits, sequence, value = REQUEST.unpack_from(packet)
         error, data = 0, b""
-        if version != _VERSION:
+        if version != VERSION:
             error = errno.EPROTO
-        elif operation == _TRANSFER and len(packet) > _REQUEST.size:
-            error, data = self._transfer(device, packet[_REQUEST.size :], bits, value)
-        elif operation == _SET:
+        elif operation == Operation.TRANSFER and len(packet) > REQUEST.size:
+            error, data = self._transfer(device, packet[REQUEST.size :], bits, value)
+        elif operation == Operation.SET:
             self._withdraw(device)
             error = device.change(setting, value)
             self._lay_open(device)
-        elif operation == _GET and setting < len(Setting):
+        elif operation == Operation.GET and setting < len(Setting):
             value = device.value_of(Setting(setting))
+        elif operation == Operation.INTRODUCE:
+            data = msgspec.json.encode(Introduction(device.name, self._mark))
         else:
             error = errno.EINVAL
         try:
-            connection.send(_REPLY.pack(_MAGIC, _VERSION, sequence, error, value) + data)
+            connection.send(REPLY.pack(MAGIC, VERSION, sequence, error, value) + data)
         except OSError:  # gone, or one who asks without ever reading the answers
             self._disconnect(connection, device)
 

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from hw_mocks.emulated_spi.c_library import build_library
+
+_DIRECTORY: Final = "ARMATURE_SPIDEV_DIR"
+
+
+def announces_emulation(environment: Mapping[str, str]) -> bool:
+    """Whether programs are to see emulated devices; `introduction.py` tells whether they do."""
+    return _DIRECTORY in environment
 
 
 def shim_environment(directory: Path, base: Mapping[str, str]) -> dict[str, str]:
@@ -28,5 +36,5 @@ def shim_environment(directory: Path, base: Mapping[str, str]) -> dict[str, str]
     return {
         **base,
         "LD_PRELOAD": ":".join(preload),
-        "ARMATURE_SPIDEV_DIR": str(directory.resolve()),
+        _DIRECTORY: str(directory.resolve()),
     }

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-/* ---- The packets. server.py states them too; change VERSION with either. ---- */
+/* ---- The packets. packets.py states them too; change VERSION with either. ---- */
 
 enum { VERSION = 1 };
 enum operation { TRANSFER = 0, GET = 1, SET = 2 };
