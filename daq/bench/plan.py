@@ -9,13 +9,20 @@ from __future__ import annotations
 
 import math
 import random
-import re
 from pathlib import Path
 
 import msgspec
 
 from daq.errors import ConfigError
-from daq.recording.bench_events import BenchHeader, LoadArm, MockTruth
+from daq.recording.bench_events import (
+    PLATEAU,
+    RAMP,
+    STEP,
+    SWING,
+    BenchHeader,
+    LoadArm,
+    MockTruth,
+)
 from daq.robot import DrivenJoint, DrivenRobot, Gains
 from daq.robot.editing.velocity_gains import advice, choose_gains
 
@@ -26,12 +33,13 @@ SPEED_SHARE, HELD_SPEED_SHARE = 0.95, 0.9
 BREAKAWAYS, STEPS = 10, 6
 SWING_RAD, SWING_RAD_S, SWINGS = math.pi / 2.0, 0.6, 6
 """Of a load arm: angle to both sides, speed, and how often."""
+PART_BEGINS = frozenset((PLATEAU, RAMP, STEP, SWING))
+"""Kinds of events that tell how far a test is; `BenchPlan.parts` is how many there will be."""
 MOUNTED_TURNS = 4
 """Motor turns over which a mounted joint is averaged, the same ones at every speed."""
 _RUN_UP_S = 1.2
 _MOUNTED_MIN_RAD_S = 0.01
 """A mounted joint that has no room for more than this cannot be measured."""
-_PROGRESS = re.compile(r"^armature: (plateau|current ramp|current step|swing) \d+ of \d+\b")
 _ALIAS_HZ = 15.0
 _HARMONICS = (1, 2, 6, 12)
 """Per pole pair: electrical period, its double, six-step ripple and cogging."""
@@ -105,16 +113,6 @@ class Wishes(msgspec.Struct, frozen=True, kw_only=True):
 def swing_s(way_rad: float) -> float:
     """How long a load arm takes for a way, smoothly from rest to rest."""
     return max(1.875 * abs(way_rad) / SWING_RAD_S, 0.5)
-
-
-def progress_text(part: str, number: int, count: int) -> str:
-    """How the log says that a part of the test begins."""
-    return f"{part} {number} of {count}"
-
-
-def is_progress(line: str) -> bool:
-    """Whether a line of the log says that a part of the test begins."""
-    return _PROGRESS.search(line) is not None
 
 
 def read_plan(path: Path) -> BenchPlan:

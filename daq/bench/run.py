@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import random
-import signal
 from collections import deque
 from collections.abc import Generator
 
@@ -20,7 +19,6 @@ from daq.bench.plan import (
     SWING_RAD,
     SWINGS,
     BenchPlan,
-    progress_text,
     run_up_rad,
     swing_s,
 )
@@ -71,6 +69,7 @@ class BenchRun:
     Attributes:
         problem: Why it ended early, in plain words; empty while nothing is wrong.
         is_over: Whether everything is done, or cannot be.
+        was_stopped: Whether it ended early because somebody wanted it so.
         done: Plateaus, ramps and steps that are over.
     """
 
@@ -89,6 +88,7 @@ class BenchRun:
         self._part = self._everything()
         self._is_ending = False
         self.is_over = False
+        self.was_stopped = False
         self.problem = ""
         self.done = 0
 
@@ -111,10 +111,8 @@ class BenchRun:
             self._give_up(self._explain())
             return
         if machine.state is State.STOPPING and not self._is_ending:
-            # Somebody wants it so; Ctrl-C speaks for itself.
-            self.is_over = True
-            if machine.reason != signal.SIGINT.name:
-                self.problem = f"the test was stopped before its end: {machine.reason}"
+            self.is_over = self.was_stopped = True
+            self.problem = f"the test was stopped before its end: {machine.reason}"
             return
         self._look()
         try:
@@ -179,7 +177,7 @@ class BenchRun:
                 yield
         self._set_mode("velocity", speed_rad_s)
         count = plan.header.plateaus
-        self._note(PLATEAU, f"{progress_text('plateau', number, count)}: {speed_rad_s:+.4g} rad/s")
+        self._note(PLATEAU, f"plateau {number} of {count}: {speed_rad_s:+.4g} rad/s")
         began_s = self._now_s
         self._target_rad_s = speed_rad_s * self._motor_per_joint
         detector = SettlingDetector(
@@ -283,7 +281,7 @@ class BenchRun:
         began_s, rest_rad = self._now_s, self._axis.position_rad
         count_rad = math.tau / self._axis.joint.drive.encoder_counts_per_turn
         moved_rad = _MOVED_COUNTS * count_rad / abs(self._motor_per_joint)
-        self._note(RAMP, progress_text("current ramp", number, self._plan.breakaways))
+        self._note(RAMP, f"current ramp {number} of {self._plan.breakaways}")
         while abs(self._axis.position_rad - rest_rad) < moved_rad:
             level = _RAMP_START + _RAMP_PER_S * (self._now_s - began_s)
             current_a = level * friction_a
@@ -301,8 +299,8 @@ class BenchRun:
         fastest_rad_s = _STEP_SPEED * self._axis.speed_max_rad_s
         current_a = max(self._plan.step_iq_a, 1.8 * self._friction_iq_a)
         current_a = min(current_a, 0.8 * self._axis.current_max_a)
-        text = progress_text("current step", number, self._plan.steps)
-        self._note(STEP, f"{text}: {sign * current_a:+.3g} A")
+        count = self._plan.steps
+        self._note(STEP, f"current step {number} of {count}: {sign * current_a:+.3g} A")
         began_s = self._now_s
         self._set_mode("current", sign * current_a)
         while abs(self._axis.velocity_rad_s) < fastest_rad_s:
@@ -329,7 +327,7 @@ class BenchRun:
         for number, side in enumerate([*sides, 0.0], 1):
             target_rad = start_rad + side
             if side:
-                self._note(SWING, progress_text("swing", number, len(sides)))
+                self._note(SWING, f"swing {number} of {len(sides)}")
             duration_s = swing_s(target_rad - position_rad)
             self._set_mode("position", target_rad, duration_s=duration_s)
             while not self._loop.cycle.control.is_at_rest:

@@ -38,6 +38,8 @@ class Agenda:
         problem: Why it could not go on; empty while it can.
     """
 
+    was_stopped = False  # whoever stops the loop stops no more than that
+
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
         self._steps: list[Step] = []

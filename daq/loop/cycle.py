@@ -2,8 +2,8 @@
 
 The command of cycle k was decided in cycle k−1 and goes out first thing; what comes back is
 checked and decides the next one. Guards look only at replies about which there is something to
-notice. Whatever can wait (commands, batches, reports) is spread over
-the 20 cycles of a batch, so that no cycle has two of them.
+notice. Whatever can wait (commands, batches, reports) is spread over the cycles of a batch
+(`daq.loop.schedule`).
 """
 
 from __future__ import annotations
@@ -17,12 +17,10 @@ from daq.loop.output import Output
 from daq.loop.process.timing import Histogram
 from daq.loop.safety.machine import Machine
 from daq.loop.safety.monitor import DeadlineBudget, UnitGuard
+from daq.loop.schedule import Chore, Schedule
 from daq.loop.tracks.control import Control
-from daq.samples.batches import SAMPLES_PER_BATCH
 from daq.samples.sample import SKIPPED_MAX, TIMING_MAX_NS, SampleLayout
 from daq.samples.states import State
-
-Chore = Callable[[], object]
 
 
 class Cycle:
@@ -39,7 +37,7 @@ class Cycle:
         now_ns: Monotonic clock.
 
     Attributes:
-        chores: What can wait: which of a batch's 20 cycles, and what to do there.
+        schedule: Who does what can wait.
         seq: Number of the next sample.
         skipped: Periods skipped so far.
         wake: How late cycles began.
@@ -63,7 +61,9 @@ class Cycle:
         self.control = control
         self.output = output
         self.events = events
-        self.chores: dict[int, Chore] = {1: output.hand_on}
+        self.schedule = Schedule()
+        self.schedule[Chore.HAND_ON] = output.hand_on
+        self.schedule[Chore.CLOSE_BATCH] = self._close_batch
         self.wake, self.work = Histogram(), Histogram()
         self.seq = 0
         self.skipped = 0
@@ -119,16 +119,18 @@ class Cycle:
             self._pack_joints()
         self._add_sample(woke_ns, wake_ns, skipped)
         self._phase = phase = self._phase + 1
-        if phase == SAMPLES_PER_BATCH:
-            self._phase = 0
-            self._budget.check()
-            self.output.close_batch(now_ns())
-        elif phase in self.chores:
-            self.chores[phase]()
+        chore = self.schedule.at[phase]
+        if chore is not None:
+            chore()
         self._work_ns = work_ns = now_ns() - woke_ns - self._transfer_ns
         self.wake.add(wake_ns)
         self.work.add(work_ns)
         self.seq += 1
+
+    def _close_batch(self) -> None:
+        self._phase = 0
+        self._budget.check()
+        self.output.close_batch(self._now_ns())
 
     def _step_machine(self) -> None:
         if self.control.is_active:

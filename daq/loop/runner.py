@@ -7,15 +7,27 @@ through are skipped whole and counted. cycles + skipped = elapsed periods, alway
 from __future__ import annotations
 
 import contextlib
+import signal
 from collections.abc import Callable
+from enum import Enum
 from typing import Protocol
 
 from daq.loop.cycle import Cycle
 from daq.samples.states import State
 
-TIME_IS_OVER = "the time is over"
 _FAREWELL_CYCLES = 3
 """Commands with ES off that go out before the loop ends: one may get lost on the way."""
+
+
+class Ending(Enum):
+    """Why a run ended."""
+
+    TIME_IS_OVER = "the time is over"
+    DONE = "everything is done"
+    FAULT = "a fault"
+    INTERRUPTED = "Ctrl-C"
+    TERMINATED = "another signal"
+    FAILED = "internal error"
 
 
 class Clock(Protocol):
@@ -62,7 +74,7 @@ class Runner:
         self._duration_ns = duration_ns
         self._ends_on_fault = ends_on_fault
         self._is_over = is_over
-        self._ending: str | None = None
+        self._ending: tuple[Ending, str] | None = None
         self._farewell = _FAREWELL_CYCLES
         self.started_ns = clock.now_ns()
         self._deadline_ns = self.started_ns
@@ -72,28 +84,31 @@ class Runner:
         """Whole periods since the start."""
         return self._deadline_ns - self.started_ns
 
-    def end(self, reason: str) -> None:
-        """Stop safely, then end. May be called from a signal handler: it only leaves a note."""
-        self._ending = self._ending or reason
+    def end(self, number: int) -> None:
+        """Stop safely, then end, because of a signal; its handler may call this."""
+        ending = Ending.INTERRUPTED if number == signal.SIGINT else Ending.TERMINATED
+        self._ending = self._ending or (ending, signal.Signals(number).name)
 
-    def run(self) -> None:
-        """Run to the end.
+    def run(self) -> Ending:
+        """Run to the end, and say why it ended.
 
         Raises:
             Exception: Whatever a cycle raised, after the motors were stopped.
         """
         self.started_ns = self._deadline_ns = self._clock.now_ns()
         try:
-            while not self._has_ended():
+            while (ending := self._ended()) is None:
                 self._period(self._cycle.run)
+            return ending
         except BaseException as error:
-            self._ending = f"internal error: {type(error).__name__}"
+            self._ending = Ending.FAILED, f"internal error: {type(error).__name__}"
             self._stop_motors(error)
             raise
         finally:
             with contextlib.suppress(Exception):
                 # A recording without this was cut off.
-                self._cycle.events.add("end", f"the loop ends: {self._ending}")
+                reason = self._ending[1] if self._ending else ""
+                self._cycle.events.add("end", f"the loop ends: {reason}")
                 self._cycle.output.close_batch(self._clock.now_ns())
                 self._cycle.output.hand_on()
 
@@ -108,25 +123,32 @@ class Runner:
             self._deadline_ns += skipped * period_ns
         work(deadline_ns, woke_ns, skipped)
 
-    def _has_ended(self) -> bool:
+    def _ended(self) -> Ending | None:
+        """Why the run has ended, None while it goes on."""
         machine = self._cycle.machine
         if self._ending is None:
-            duration_ns = self._duration_ns
-            if duration_ns is not None and self.elapsed_ns >= duration_ns:
-                self._ending = TIME_IS_OVER
-            elif self._is_over():
-                self._ending = "everything is done"
-            elif self._ends_on_fault and machine.state is State.FAULT:
-                self._ending = machine.reason
-            else:
-                return False
+            cause = self._cause_to_end()
+            if cause is None:  # not assigned: a signal may have come meanwhile
+                return None
+            self._ending = cause
+        ending, reason = self._ending
         if machine.is_powered:
-            machine.stop(self._ending)
-            return False
+            machine.stop(reason)
+            return None
         if machine.state is State.IDLE:
-            machine.reason = self._ending
+            machine.reason = reason
         self._farewell -= 1
-        return self._farewell < 0
+        return ending if self._farewell < 0 else None
+
+    def _cause_to_end(self) -> tuple[Ending, str] | None:
+        machine, duration_ns = self._cycle.machine, self._duration_ns
+        if duration_ns is not None and self.elapsed_ns >= duration_ns:
+            return Ending.TIME_IS_OVER, Ending.TIME_IS_OVER.value
+        if self._is_over():
+            return Ending.DONE, Ending.DONE.value
+        if self._ends_on_fault and machine.state is State.FAULT:
+            return Ending.FAULT, machine.reason
+        return None
 
     def _stop_motors(self, error: BaseException) -> None:
         """The safe stop with nothing but boards and state machine: the rest may be broken."""

@@ -21,6 +21,7 @@ from daq.loop.process.status import StatusMaker
 from daq.loop.safety.following import FollowingGuard
 from daq.loop.safety.machine import Machine
 from daq.loop.safety.monitor import DeadlineBudget, make_guards
+from daq.loop.schedule import Chore
 from daq.loop.tracks.control import Control
 from daq.robot.description import DrivenRobot
 from daq.samples.batches import SCHEMA, BoardInfo, Event, Session
@@ -111,6 +112,7 @@ def make_loop(
     dropped: Callable[[], int] = lambda: 0,
     profile: str | None = None,
     is_armed: bool = True,
+    is_mock: bool = False,
 ) -> Loop:
     """Build the loop of a robot.
 
@@ -125,6 +127,7 @@ def make_loop(
         dropped: How many batches could not be published.
         profile: Wire format in place of the robot file's.
         is_armed: Whether motors may be enabled.
+        is_mock: Whether no real motor can move.
 
     Raises:
         ConfigError: The robot's limits do not fit its boards.
@@ -155,8 +158,12 @@ def make_loop(
         budget=DeadlineBudget(robot.safety.skipped_max_per_s, machine, events, period_ns=PERIOD_NS),
         now_ns=now_ns,
     )
-    cycle.chores[13] = FollowingGuard(cycle.control, machine, events, robot.safety).check
+    following = FollowingGuard(cycle.control, machine, events, robot.safety)
+    cycle.schedule[Chore.FOLLOWING] = following.check
     recorder = RecorderWatch(events, now_ns=now_ns)
-    status = StatusMaker(robot, session, cycle, recorder, now_ns=now_ns, dropped=dropped)
+    status = StatusMaker(
+        robot, session, cycle, recorder, now_ns=now_ns, dropped=dropped, is_mock=is_mock
+    )
     handler = Handler(robot, cycle, recorder, status, period_s=period_s, is_armed=is_armed)
+    cycle.schedule[Chore.PROMISES] = handler.step
     return Loop(cycle, handler, status, recorder)

@@ -277,6 +277,8 @@ class LoopStatus(msgspec.Struct, frozen=True, kw_only=True):
     session: str
     robot: str
     link: str
+    is_mock: bool = False
+    """Whether it was proved that no real motor can move."""
     is_virtual: bool
     uptime_s: float
     seq: int

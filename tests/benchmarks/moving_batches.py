@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from daq.links.address import LinkAddress, LinkKind
 from daq.loop.agenda import Agenda
 from daq.loop.runner import Runner
+from daq.loop.schedule import Chore
 from daq.loop.setup import PERIOD_NS, make_loop, make_session, sample_layout
 from daq.robot.load import load_robot, robot_text
 from daq.samples.batches import (
@@ -101,7 +102,7 @@ def _simulate(made_s: float) -> tuple[bytes, Header, Samples]:
         agenda.enable()
         agenda.hold()
         agenda.home()
-        loop.cycle.chores = {4: loop.handler.step, 5: agenda.step}
+        loop.cycle.schedule[Chore.AGENDA] = agenda.step
         duration_ns = round((_CALIBRATION_S + made_s) * 1e9)
         Runner(loop.cycle, opened, period_ns=PERIOD_NS, duration_ns=duration_ns).run()
         layout = sample_layout(robot, opened.boards)

@@ -140,7 +140,6 @@ class Rig:
             is_armed=is_armed,
         )
         self.cycle = self.loop.cycle
-        self.cycle.chores[4] = self.loop.handler.step
         self.iq_a: list[tuple[float, ...]] = []
         self.joint_rad: list[tuple[float, ...]] = []
         self.measured_a: list[tuple[float, ...]] = []

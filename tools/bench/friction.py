@@ -12,29 +12,32 @@ import logging
 import os
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
-from daq.bench.plan import BenchPlan, is_progress
+from daq.bench.plan import PART_BEGINS, BenchPlan
 from daq.boards.wire_limits import wire_problems
 from daq.errors import ConfigError, DaqError
-from daq.links.address import LinkKind, parse_link
+from daq.links.address import LinkKind
 from daq.recorder.journal import journal_of
 from daq.robot import DrivenJoint, DrivenRobot, parse_robot, robot_text
 from daq.robot.editing.edit import bench_text, with_velocity_gains
+from daq.samples.batches import Event
 from estimation.errors import EstimationError
 from firmware_protocol.profiles import PROFILES
 from hw_mocks.faults.script import parse_fault
 from hw_mocks.plants.load_arm import LoadArm as MockLoadArm
 from tools.bench.analyse import report
-from tools.bench.plan import plan_bench
+from tools.bench.plan import BenchOptions, plan_bench
+from tools.running.events import Teller
 from tools.running.mock_options import (
     add_board_options,
     add_mock_robot_options,
     draw_problems,
-    joint_seed,
 )
+from tools.running.options import MockOptions, RunOptions
 from tools.shared.cli import (
     FAILED,
     OK,
@@ -120,86 +123,104 @@ def add_to(actions: Verbs) -> None:
 
 def _friction(arguments: argparse.Namespace) -> int:
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="armature: %(message)s")
-    text = robot_text(arguments.robot)
-    robot = parse_robot(text, arguments.robot, profiles=PROFILES).driven()
-    joint = _joint(robot, arguments)
-    _check(arguments)
-    plan = plan_bench(robot, joint, arguments)
-    directory, name = arguments.out, _name(arguments)
-    target = directory / f"{name}.h5"
+    test, mock = BenchOptions.from_namespace(arguments), MockOptions.from_namespace(arguments)
+    run = RunOptions(
+        robot=arguments.robot,
+        link=arguments.link,
+        profile=arguments.profile,
+        is_armed=arguments.arm,
+        runtime=arguments.runtime,
+        command_timeout_ms=arguments.command_timeout_ms,
+    )
+    return _measure(test, run, mock, arguments.out, is_fast=arguments.fast, is_json=arguments.json)
+
+
+def _measure(
+    test: BenchOptions,
+    run: RunOptions,
+    mock: MockOptions,
+    directory: Path,
+    *,
+    is_fast: bool,
+    is_json: bool,
+) -> int:
+    text = robot_text(run.robot)
+    robot = parse_robot(text, run.robot, profiles=PROFILES).driven()
+    joint = _joint(robot, test.joint)
+    _check(test, run, mock, is_fast=is_fast)
+    plan = plan_bench(robot, joint, test, mock, is_on_mock=run.is_on_mock)
+    target = directory / f"{test.name}.h5"
     _check_target(target)
-    if arguments.mounted:
-        text = with_velocity_gains(text, joint.name, plan.gains, source=arguments.robot)
+    if test.is_mounted:
+        text = with_velocity_gains(text, joint.name, plan.gains, source=run.robot)
     else:
         # Only a free joint needs soft gains: a load arm is led by the joint's own.
-        gains = None if arguments.load_arm else plan.gains
-        text = bench_text(text, joint.name, gains=gains, source=arguments.robot)
-    _check_gains(parse_robot(text, arguments.robot).driven(), joint, arguments)
+        gains = None if test.load_arm else plan.gains
+        text = bench_text(text, joint.name, gains=gains, source=run.robot)
+    _check_gains(parse_robot(text, run.robot).driven(), joint, run.profile)
     say(_announcement(plan, joint))
     directory.mkdir(parents=True, exist_ok=True)
-    robot_file = directory / f"{name}.toml"
+    robot_file = directory / f"{test.name}.toml"
     with robot_file.open("x", encoding="utf-8", newline="") as file:
         file.write(text)
+    mock = replace(
+        mock,
+        robot=str(robot_file),
+        seed=test.seed_of_mock(mock.seed),
+        load_arm=None if test.load_arm is None else MockLoadArm(*test.load_arm),
+    )
     with tempfile.TemporaryDirectory(prefix="armature-bench-") as temporary:
         plan_file = Path(temporary, "plan.json")
         plan_file.write_bytes(msgspec.json.encode(plan))
-        exit_code = _run(_run_arguments(arguments, robot_file, plan_file, target), plan)
+        run = replace(run, robot=str(robot_file), bench=plan_file)
+        exit_code = _run(_with_timeout(run), mock, target, plan, is_fast=is_fast)
     if not target.exists():
         say("armature: nothing was recorded")
         return exit_code or FAILED
     if exit_code != OK:
         _say_why(target)
         return exit_code
-    return report(target, directory, name, is_json=arguments.json)
+    return report(target, directory, test.name, is_json=is_json)
 
 
-def _joint(robot: DrivenRobot, arguments: argparse.Namespace) -> DrivenJoint:
+def _joint(robot: DrivenRobot, name: str) -> DrivenJoint:
     names = [joint.name for joint in robot.joints]
-    if arguments.joint not in names:
-        problem = f"{arguments.joint}: {robot.name} has {', '.join(names)}"
-        raise ConfigError("--joint", [problem])
-    return robot.joints[names.index(arguments.joint)]
+    if name not in names:
+        raise ConfigError("--joint", [f"{name}: {robot.name} has {', '.join(names)}"])
+    return robot.joints[names.index(name)]
 
 
-def _name(arguments: argparse.Namespace) -> str:
-    suffix = "_mounted" if arguments.mounted else "_load_arm" if arguments.load_arm else ""
-    return f"{arguments.joint}{suffix}"
-
-
-def _check(arguments: argparse.Namespace) -> None:
+def _check(test: BenchOptions, run: RunOptions, mock: MockOptions, *, is_fast: bool) -> None:
     """What can be found wrong before anything starts.
 
     Raises:
         ConfigError: Options contradict each other or are out of range; lists every problem.
     """
-    problems = draw_problems(arguments)
-    is_mock = parse_link(arguments.link).kind is LinkKind.MOCK
-    if arguments.fast and not is_mock:
-        problems.append(f"--fast: time is real on --link {arguments.link}; use --link mock")
-    if not is_mock and arguments.fault:
+    problems = draw_problems(mock)
+    if is_fast and not run.is_on_mock:
+        problems.append(f"--fast: time is real on --link {run.link}; use --link mock")
+    if not run.is_on_mock and mock.faults:
         problems.append("--fault: only on --link mock")
-    if not is_mock and not arguments.arm:
+    if not run.is_on_mock and not run.is_armed:
         problems.append("--arm: missing; this turns a real motor")
-    limits = {
-        "--speed-min": (0.0, 100.0),
-        "--speed-max": (0.0, 100.0),
-        "--dwell": (0.1, 60.0),
-        "--settle-max": (0.5, 60.0),
-        "--speeds": (2, 50),
-        "--repetitions": (1, 20),
-        "--kp": (0.0, 5.0),
-        "--kd": (0.0, 5.0),
-    }
-    for option, (low, high) in limits.items():
-        value = getattr(arguments, option[2:].replace("-", "_"))
+    wishes = test.wishes
+    for option, value, low, high in (
+        ("--speed-min", wishes.speed_min_rad_s, 0.0, 100.0),
+        ("--speed-max", wishes.speed_max_rad_s, 0.0, 100.0),
+        ("--dwell", wishes.dwell_s, 0.1, 60.0),
+        ("--settle-max", wishes.settle_max_s, 0.5, 60.0),
+        ("--speeds", wishes.speeds, 2, 50),
+        ("--repetitions", wishes.repetitions, 1, 20),
+        ("--kp", wishes.kp_a_per_rad, 0.0, 5.0),
+        ("--kd", wishes.kd_a_s_per_rad, 0.0, 5.0),
+    ):
         if value is not None and not (low <= value <= high and value > 0):
             problems.append(f"{option} {value:g}: must lie between {low:g} and {high:g}")
-    arm = arguments.load_arm or ()
-    if not all(1e-3 <= part <= 100.0 for part in arm):
+    if not all(1e-3 <= part <= 100.0 for part in test.load_arm or ()):
         problems.append("--load-arm: mass and length must lie between 0.001 and 100")
-    for text in arguments.fault:
+    for text in mock.faults:
         parse_fault(text)
-    timeout_ms = arguments.command_timeout_ms
+    timeout_ms = run.command_timeout_ms
     if timeout_ms is not None and not 1 <= timeout_ms <= 255:
         problems.append(f"--command-timeout-ms {timeout_ms}: must lie between 1 and 255")
     if problems:
@@ -219,7 +240,7 @@ def _check_target(target: Path) -> None:
         raise ConfigError("armature bench friction", problems)
 
 
-def _check_gains(robot: DrivenRobot, joint: DrivenJoint, arguments: argparse.Namespace) -> None:
+def _check_gains(robot: DrivenRobot, joint: DrivenJoint, profile: str | None) -> None:
     """Whether the wire carries the gains.
 
     Raises:
@@ -228,7 +249,7 @@ def _check_gains(robot: DrivenRobot, joint: DrivenJoint, arguments: argparse.Nam
     law = "control.velocity."
     problems = [
         problem.partition(law)[2]
-        for problem in wire_problems(robot, profile=arguments.profile)
+        for problem in wire_problems(robot, profile=profile)
         if law in problem
     ]
     if problems:
@@ -257,60 +278,38 @@ def _announcement(plan: BenchPlan, joint: DrivenJoint) -> str:
     )
 
 
-def _run_arguments(
-    arguments: argparse.Namespace, robot_file: Path, plan_file: Path, target: Path
-) -> argparse.Namespace:
-    """The options of a run of the bench robot."""
-    timeout_ms = arguments.command_timeout_ms
-    if timeout_ms is None and parse_link(arguments.link).kind is LinkKind.SERIAL:
-        timeout_ms = _SERIAL_TIMEOUT_MS
-    return argparse.Namespace(
-        robot=str(robot_file),
-        joint=None,  # it is a robot of its own by now
-        link=arguments.link,
-        arm=arguments.arm,
-        enable=False,
-        home=False,
-        play=None,
-        bench=plan_file,
-        duration=None,
-        record=target,
-        runtime=arguments.runtime,
-        command_timeout_ms=timeout_ms,
-        bind=[],
-        keys=None,
-        plotjuggler=None,
-        profile=arguments.profile,
-        fault=arguments.fault,
-        effects=arguments.effects,
-        seed=arguments.seed if arguments.mounted else joint_seed(arguments.seed, arguments.joint),
-        spread=arguments.spread,
-        load_arm=None if arguments.load_arm is None else MockLoadArm(*arguments.load_arm),
-        fast=arguments.fast,
-        json=True,
-    )
+def _with_timeout(run: RunOptions) -> RunOptions:
+    if run.command_timeout_ms is None and run.address.kind is LinkKind.SERIAL:
+        return replace(run, command_timeout_ms=_SERIAL_TIMEOUT_MS)
+    return run
 
 
-def _run(arguments: argparse.Namespace, plan: BenchPlan) -> int:
-    if arguments.fast:
+def _run(
+    run: RunOptions, mock: MockOptions, target: Path, plan: BenchPlan, *, is_fast: bool
+) -> int:
+    """Drive the test; its progress is a bar on a terminal, lines elsewhere."""
+    has_bar = sys.stderr.isatty()
+    teller = Teller(is_shown=lambda event: has_bar and event.kind in PART_BEGINS)
+    if is_fast:
         from tools.running.fast import run_fast
 
         # It shows a bar of its own.
-        _, exit_code = run_fast(arguments, _say_unless_shown)
+        _, exit_code = run_fast(run, mock, target, teller)
         return exit_code
     from tools.running.supervised import run_supervised
 
     begun = 0
     with progress_bar(f"joint {plan.header.joint}") as advance:
 
-        def tell(line: str) -> None:
+        def listen(event: Event) -> None:
             nonlocal begun
-            if is_progress(line):
+            if event.kind in PART_BEGINS:
+                advance(begun, plan.parts)
                 begun += 1
-                advance(begun - 1, plan.parts)
-            _say_unless_shown(line)
+            teller(event)
 
-        _, exit_code = run_supervised(arguments, tell)
+        _, exit_code = run_supervised(run, mock, target, listen)
+    teller.close()
     return exit_code
 
 
@@ -323,9 +322,3 @@ def _say_why(target: Path) -> None:
         if reason := explain_end(target):
             say(f"armature: {reason}")
     say(f"armature: what was measured is in {target}; `armature bench analyse` shows it")
-
-
-def _say_unless_shown(line: str) -> None:
-    """Lines that tell how far it is are for those who see no bar."""
-    if not (sys.stderr.isatty() and is_progress(line)):
-        say(line)

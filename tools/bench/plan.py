@@ -3,56 +3,103 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
+from typing import Self
 
 from daq.bench.plan import BenchPlan, Wishes, make_plan
 from daq.boards.wire_limits import board_profile
 from daq.errors import ConfigError
-from daq.links.address import LinkKind, parse_link
 from daq.recording.bench_events import LoadArm, MockTruth
 from daq.robot import DrivenJoint, DrivenRobot, parse_robot, robot_text
 from daq.robot.editing.edit import bench_text
 from hw_mocks.plants.effects import parse_effects
 from hw_mocks.plants.truth import draw_truth
 from tools.running.mock_options import joint_seed
+from tools.running.options import MockOptions
 
 PLATEAUS_MIN = 5
 DWELL_LONGEST_S = 120.0
 
 
-def plan_bench(robot: DrivenRobot, joint: DrivenJoint, arguments: argparse.Namespace) -> BenchPlan:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchOptions:
+    """What is measured on the bench.
+
+    Attributes:
+        joint: Name of the joint.
+        is_mounted: Whether it is part of the arm and moves within its range.
+        load_arm: Mass in kg and distance in m of a weight that hangs on it.
+        wishes: The sweep, in place of the robot file's.
+    """
+
+    joint: str
+    is_mounted: bool
+    load_arm: tuple[float, float] | None
+    wishes: Wishes
+
+    @classmethod
+    def from_namespace(cls, arguments: argparse.Namespace) -> Self:
+        """The options of `armature bench friction` that are about the test itself."""
+        return cls(
+            joint=arguments.joint,
+            is_mounted=arguments.mounted,
+            load_arm=None if arguments.load_arm is None else tuple(arguments.load_arm),
+            wishes=Wishes(
+                speed_min_rad_s=arguments.speed_min,
+                speed_max_rad_s=arguments.speed_max,
+                speeds=arguments.speeds,
+                repetitions=arguments.repetitions,
+                dwell_s=arguments.dwell,
+                settle_max_s=arguments.settle_max,
+                kp_a_per_rad=arguments.kp,
+                kd_a_s_per_rad=arguments.kd,
+            ),
+        )
+
+    @property
+    def name(self) -> str:
+        """Of the files of this test."""
+        suffix = "_mounted" if self.is_mounted else "_load_arm" if self.load_arm else ""
+        return f"{self.joint}{suffix}"
+
+    def seed_of_mock(self, seed: int) -> int:
+        """Of the mock that the test drives: a joint that was unmounted is a robot of its own."""
+        return seed if self.is_mounted else joint_seed(seed, self.joint)
+
+
+def plan_bench(
+    robot: DrivenRobot,
+    joint: DrivenJoint,
+    test: BenchOptions,
+    mock: MockOptions,
+    *,
+    is_on_mock: bool,
+) -> BenchPlan:
     """Plan the test.
 
     Args:
         robot: The whole robot.
         joint: The joint on the bench.
-        arguments: The options of `armature bench friction`.
+        test: What is measured.
+        mock: The whole robot's mock; its seed also orders the speeds.
+        is_on_mock: Whether there is no real motor.
 
     Raises:
         ConfigError: An option is beyond a limit.
         MockConfigError: The mock's effects cannot be read.
     """
     port = next(port for port in robot.boards if port.name == joint.drive.board)
-    profile = board_profile(port, arguments.profile)
-    wishes = Wishes(
-        speed_min_rad_s=arguments.speed_min,
-        speed_max_rad_s=arguments.speed_max,
-        speeds=arguments.speeds,
-        repetitions=arguments.repetitions,
-        dwell_s=arguments.dwell,
-        settle_max_s=arguments.settle_max,
-        kp_a_per_rad=arguments.kp,
-        kd_a_s_per_rad=arguments.kd,
-    )
-    arm = arguments.load_arm
+    profile = board_profile(port, mock.profile)
+    arm = test.load_arm
     plan = make_plan(
         robot,
         joint,
-        wishes,
-        seed=arguments.seed,
-        is_mounted=arguments.mounted,
+        test.wishes,
+        seed=mock.seed,
+        is_mounted=test.is_mounted,
         is_reference_held=not profile.behaviour.is_reference_advanced,
         load_arm=None if arm is None else LoadArm(mass_kg=arm[0], length_m=arm[1]),
-        truth=_mock_truth(robot, joint, arguments),
+        truth=_mock_truth(robot, joint, test, mock) if is_on_mock else None,
     )
     longest_s = max((plateau.dwell_s for plateau in plan.plateaus), default=0.0)
     if longest_s > DWELL_LONGEST_S:
@@ -71,17 +118,14 @@ def plan_bench(robot: DrivenRobot, joint: DrivenJoint, arguments: argparse.Names
 
 
 def _mock_truth(
-    robot: DrivenRobot, joint: DrivenJoint, arguments: argparse.Namespace
-) -> MockTruth | None:
-    """What a mock's result will be judged by, as Table 4.3 lumps it; None on real boards."""
-    if parse_link(arguments.link).kind is not LinkKind.MOCK:
-        return None
-    effects = parse_effects(arguments.effects)
-    if not arguments.mounted:
-        text = bench_text(robot_text(arguments.robot), joint.name, source=arguments.robot)
-        robot = parse_robot(text, arguments.robot).driven()
-    seed = arguments.seed if arguments.mounted else joint_seed(arguments.seed, joint.name)
-    drawn = draw_truth(robot, seed=seed, spread=arguments.spread)
+    robot: DrivenRobot, joint: DrivenJoint, test: BenchOptions, mock: MockOptions
+) -> MockTruth:
+    """What a mock's result will be judged by, as Table 4.3 lumps it."""
+    effects = parse_effects(mock.effects)
+    if not test.is_mounted:
+        text = bench_text(robot_text(mock.robot), joint.name, source=mock.robot)
+        robot = parse_robot(text, mock.robot).driven()
+    drawn = draw_truth(robot, seed=test.seed_of_mock(mock.seed), spread=mock.spread)
     true = next(other for other in drawn.joints if other.name == joint.name)
     drive, motor = joint.drive, robot.motor_of(joint)
     coulomb_nm = true.coulomb_joint_nm + true.coulomb_motor_nm * drive.torque_ratio

@@ -24,6 +24,7 @@ from tools.running.mock_options import (
     add_mock_robot_options,
     make_mock,
 )
+from tools.running.options import MockOptions
 from tools.shared.cli import (
     OK,
     USAGE,
@@ -107,7 +108,9 @@ def _exec(arguments: argparse.Namespace) -> int:
     if not command:
         say("armature: nothing to run: armature mock exec --robot laas4 -- CMD ARGS")
         return USAGE
-    mock, script = make_mock(arguments, impossible=[FaultKind.UNPLUG])
+    mock, script = make_mock(
+        MockOptions.from_namespace(arguments, joint=arguments.joint), impossible=[FaultKind.UNPLUG]
+    )
     with Child() as child, emulated_boards(mock, script) as boards:  # it ends with us
         try:
             child.start(command, boards.environment)
@@ -122,7 +125,10 @@ def _exec(arguments: argparse.Namespace) -> int:
 
 
 def _serial(arguments: argparse.Namespace) -> int:
-    mock, script = make_mock(arguments, impossible=[FaultKind.IO_ERROR])
+    mock, script = make_mock(
+        MockOptions.from_namespace(arguments, joint=arguments.joint),
+        impossible=[FaultKind.IO_ERROR],
+    )
     if not 0 <= arguments.board < len(mock.boards):
         problem = f"{arguments.board}: robot {mock.robot.name} has {len(mock.boards)}, from 0"
         raise MockConfigError("--board", [problem])
@@ -156,7 +162,7 @@ def _interruption() -> Iterator[Callable[[], bool]]:
 
 
 def _truth(arguments: argparse.Namespace) -> int:
-    mock, _ = make_mock(arguments)
+    mock, _ = make_mock(MockOptions.from_namespace(arguments, joint=arguments.joint))
     truth, effects = mock.truth, dataclasses.asdict(mock.effects)
     if arguments.json:
         print_json({**truth.as_dict(), "effects": effects})

@@ -1,1 +1,1 @@
-"""Running a loop: options, boards, emulation, processes."""
+"""What the verbs that run a robot share: their options, its boards, its loop."""

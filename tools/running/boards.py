@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -20,9 +21,12 @@ from firmware_protocol.codec import reply_codec
 from firmware_protocol.fields import Framing
 from firmware_protocol.profile import Profile
 from hw_mocks.clock import VirtualClock
+from hw_mocks.emulated_spi.introduction import ask_who
+from hw_mocks.emulated_spi.shim import announces_emulation
 from hw_mocks.faults.script import FaultScript
 from hw_mocks.mock_link import mock_links
 from hw_mocks.mock_robot import MockRobot
+from tools.running.mock_options import mark_of
 from tools.shared.cli import say
 
 
@@ -35,12 +39,16 @@ class OpenBoards:
         now_ns: The clock.
         sleep_until_ns: Waits; costs nothing on a mock.
         utc_ns: Unix time; on a mock it begins at 0.
+        mark: What the mock behind every one of them says of itself; None on real boards. That a
+            device is emulated is asked of the opened device: only then may its motors be enabled
+            without leave.
     """
 
     boards: Sequence[Board]
     now_ns: Callable[[], int]
     sleep_until_ns: Callable[[int], None]
     utc_ns: Callable[[], int]
+    mark: str | None
 
 
 @contextmanager
@@ -64,24 +72,29 @@ def open_boards(
     Raises:
         ConfigError: The robot does not fit the link.
         TransportError: A device cannot be opened.
+        NotEmulatedError: The environment announces emulated devices, and one is none.
     """
     if address.kind is LinkKind.MOCK:
         clock = VirtualClock()
-        links = iter(mock_links(mock or MockRobot(robot, profile=profile), clock, script))
+        mock = mock or MockRobot(robot, profile=profile)
+        links = iter(mock_links(mock, clock, script))
         yield OpenBoards(
             [_board(port, next(links), address, profile, clock.now_ns) for port in robot.boards],
             clock.now_ns,
             clock.sleep_until_ns,
             clock.now_ns,
+            mark_of(mock.truth),
         )
         return
     with ExitStack() as stack:
-        boards = []
+        boards, mark = [], None
         for port in robot.boards:
             link = open_link(robot, port, address, board_profile(port, profile))
             stack.callback(link.close)
+            if isinstance(link, SpiLink) and announces_emulation(os.environ):
+                mark = ask_who(link.fileno(), link.name).mark
             boards.append(_board(port, link, address, profile, time.monotonic_ns))
-        yield OpenBoards(boards, time.monotonic_ns, _sleep_until_ns, time.time_ns)
+        yield OpenBoards(boards, time.monotonic_ns, _sleep_until_ns, time.time_ns, mark)
 
 
 def open_link(robot: DrivenRobot, port: BoardPort, address: LinkAddress, profile: Profile) -> Link:

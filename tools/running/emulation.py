@@ -14,7 +14,7 @@ from hw_mocks.faults.script import FaultScript
 from hw_mocks.mock_robot import MockRobot
 from hw_mocks.realtime import take_precedence
 from hw_mocks.spi_boards import SpiBoards
-from tools.running.mock_options import MOCK_MARK, mark_of
+from tools.running.mock_options import mark_of
 
 
 class EmulatedBoards(NamedTuple):
@@ -35,7 +35,7 @@ def emulated_boards(mock: MockRobot, script: FaultScript) -> Iterator[EmulatedBo
     # A short path: the name of a socket has at most 107 bytes.
     with (
         tempfile.TemporaryDirectory(prefix="armature-") as directory,
-        closing(SpiBoards(mock, script, Path(directory))) as boards,
+        closing(SpiBoards(mock, script, Path(directory), mark=mark_of(mock.truth))) as boards,
     ):
 
         def serve(is_over: Callable[[], bool]) -> None:
@@ -43,4 +43,4 @@ def emulated_boards(mock: MockRobot, script: FaultScript) -> Iterator[EmulatedBo
             boards.run(is_over)
 
         environment = shim_environment(Path(directory), os.environ)
-        yield EmulatedBoards({**environment, MOCK_MARK: mark_of(mock.truth)}, serve)
+        yield EmulatedBoards(environment, serve)

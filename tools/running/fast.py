@@ -6,7 +6,6 @@ byte in its datasets.
 
 from __future__ import annotations
 
-import argparse
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,8 +14,8 @@ from pathlib import Path
 from daq.bench.run import BenchRun
 from daq.links.address import LinkAddress, LinkKind
 from daq.loop.process.daemon import Result
-from daq.loop.process.event_log import Digest
 from daq.loop.runner import Runner
+from daq.loop.schedule import Chore
 from daq.loop.setup import PERIOD_NS, make_loop, make_session
 from daq.recorder.conversion import InlineConverter
 from daq.recorder.recorder import Recorder
@@ -24,52 +23,49 @@ from daq.recorder.spools import Spools
 from daq.robot.load import robot_text
 from daq.samples.batches import Event, encode_session
 from hw_mocks.faults.script import FaultKind
+from tools.running.agenda import agenda_problem, make_agenda, read_play_file
 from tools.running.boards import open_boards
+from tools.running.events import Listener, Teller
 from tools.running.mock_options import make_mock, mark_of
-from tools.shared.cli import say
+from tools.running.options import MockOptions, RunOptions
+from tools.running.outcome import exit_code, result_json
+from tools.running.robot_as_run import with_command_timeout
 from tools.shared.progress import progress_bar
-from tools.verbs.loop import (
-    agenda_problem,
-    exit_code,
-    has_end,
-    is_ending_when_done,
-    make_agenda,
-    read_play_file,
-    result_json,
-    with_command_timeout,
-)
 from tools.version import __version__, commit
 
 
 def run_fast(
-    arguments: argparse.Namespace, tell: Callable[[str], None] = say
+    options: RunOptions,
+    mock_options: MockOptions,
+    target: Path | None,
+    listener: Listener | None = None,
 ) -> tuple[dict[str, object], int]:
     """Run on the mock in virtual time.
 
     Args:
-        arguments: The options of `armature run`.
-        tell: Gets what the loop says, line by line.
+        options: What it shall be.
+        mock_options: Which robot.
+        target: Where everything is recorded; None for nowhere.
+        listener: Gets the loop's events; by default they go to stderr as lines.
 
     Returns:
         What to print, and the exit code.
     """
     mock, script = make_mock(
-        arguments,
+        mock_options,
         impossible=[FaultKind.UNPLUG],
-        robot_as_run=lambda robot: with_command_timeout(robot, arguments.command_timeout_ms),
-        load_arm=arguments.load_arm,
+        robot_as_run=lambda robot: with_command_timeout(robot, options.command_timeout_ms),
     )
     robot = mock.robot
-    trajectory = read_play_file(arguments.play, robot)
+    trajectory = read_play_file(options.play, robot)
     address = LinkAddress(LinkKind.MOCK)
-    target: Path | None = arguments.record
     converter = InlineConverter()
-    with open_boards(robot, address, profile=arguments.profile, mock=mock, script=script) as opened:
+    with open_boards(robot, address, profile=options.profile, mock=mock, script=script) as opened:
         session = make_session(
-            robot_text(arguments.robot),
-            arguments.robot,
+            robot_text(options.robot),
+            options.robot,
             opened.boards,
-            link=arguments.link + mark_of(mock.truth),
+            link=options.link + mark_of(mock.truth),
             version=__version__,
             commit=commit(),
             start_t_ns=opened.now_ns(),
@@ -95,46 +91,45 @@ def run_fast(
             [recorder.handle] if recorder else [],
             now_ns=opened.now_ns,
             utc_ns=opened.utc_ns,
-            listener=_Teller(tell),
-            profile=arguments.profile,
+            listener=_one_by_one(listener or Teller()),
+            profile=options.profile,
+            is_mock=True,
         )
         if recorder:
             loop.cycle.output.start_recording(target.stem if target else "")
-        agenda = make_agenda(loop, robot, arguments, trajectory)
-        ends_when_done = is_ending_when_done(arguments)
-        loop.cycle.chores[4] = loop.handler.step
+        agenda = make_agenda(loop, robot, options, trajectory)
         if agenda is not None:
-            loop.cycle.chores[5] = agenda.step
+            loop.cycle.schedule[Chore.AGENDA] = agenda.step
         with progress_bar("running") as advance:
 
             def show_progress() -> None:
                 if isinstance(agenda, BenchRun):
                     advance(agenda.done, agenda.total)
                 else:
-                    advance(opened.now_ns() * 1e-9, arguments.duration)
+                    advance(opened.now_ns() * 1e-9, options.duration_s)
 
-            loop.cycle.chores[10] = show_progress
+            loop.cycle.schedule[Chore.HOUSEKEEPING] = show_progress
             runner = Runner(
                 loop.cycle,
                 opened,
                 period_ns=PERIOD_NS,
-                duration_ns=None if arguments.duration is None else round(arguments.duration * 1e9),
+                duration_ns=None if options.duration_s is None else round(options.duration_s * 1e9),
                 ends_on_fault=True,
-                is_over=lambda: ends_when_done and agenda is not None and agenda.is_over,
+                is_over=lambda: options.ends_when_done and agenda is not None and agenda.is_over,
             )
             with _ending_by_signal(runner):
-                runner.run()
+                ending = runner.run()
         if recorder:
             recorder.finish()
-    result = Result(loop.status(), runner.elapsed_ns * 1e-9)
+    result = Result(loop.status(), runner.elapsed_ns * 1e-9, ending)
     summary = result_json(result)
-    problem = agenda_problem(agenda, result) if agenda else ""
+    problem = agenda_problem(agenda, result)
     if target is not None:
         made = next((made for made in converter.results if made.file), None)
         if made is None:
             return summary, exit_code(result, problem or f"{target} could not be recorded")
         summary |= {"file": made.file, "samples": made.samples, "missing": made.missing}
-    return summary, exit_code(result, problem, has_end=has_end(arguments))
+    return summary, exit_code(result, problem, has_end=options.has_end)
 
 
 @contextmanager
@@ -142,7 +137,7 @@ def _ending_by_signal(runner: Runner) -> Iterator[None]:
     """Ctrl-C ends the run as in real time: with a safe stop and a complete recording."""
 
     def end(number: int, _frame: object) -> None:
-        runner.end(signal.Signals(number).name)
+        runner.end(number)
 
     previous = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -152,14 +147,9 @@ def _ending_by_signal(runner: Runner) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-class _Teller:
-    """Turns events into lines for somebody."""
-
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        self._tell = tell
-        self._digest = Digest(has_priorities=False)
-
-    def __call__(self, events: tuple[Event, ...]) -> None:
+def _one_by_one(listener: Listener) -> Callable[[tuple[Event, ...]], None]:
+    def listen(events: tuple[Event, ...]) -> None:
         for event in events:
-            for line in self._digest.add(event, event.t_ns * 1e-9):
-                self._tell(line)
+            listener(event)
+
+    return listen

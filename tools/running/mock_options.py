@@ -21,14 +21,12 @@ from hw_mocks.errors import MockConfigError
 from hw_mocks.faults.script import Fault, FaultKind, FaultScript, parse_fault
 from hw_mocks.mock_robot import MockRobot
 from hw_mocks.plants.effects import Effects, parse_effects
-from hw_mocks.plants.load_arm import LoadArm
 from hw_mocks.plants.truth import Truth, draw_truth
+from tools.running.options import MockOptions
 from tools.shared.cli import add_profile_option, seed_problems
 
 T = TypeVar("T")
 
-MOCK_MARK = "ARMATURE_MOCK_MARK"
-"""Environment variable that tells the loop what its recordings say of the mock behind them."""
 _MARK = re.compile(r"\?seed=([0-9]{1,19})&spread=([0-9]+(?:\.[0-9]+)?(?:e-[0-9]+)?)\Z")
 
 _FAULT_HELP = (
@@ -79,29 +77,26 @@ def joint_seed(seed: int, joint: str) -> int:
     return seed ^ zlib.crc32(joint.encode())
 
 
-def draw_problems(arguments: argparse.Namespace) -> list[str]:
+def draw_problems(options: MockOptions) -> list[str]:
     """What is wrong with the options that the truth is drawn by."""
-    problems = seed_problems(arguments.seed)
-    if not 0.0 <= arguments.spread <= 1.0:
-        problems.append(f"--spread {arguments.spread:g}: must lie between 0 and 1")
+    problems = seed_problems(options.seed)
+    if not 0.0 <= options.spread <= 1.0:
+        problems.append(f"--spread {options.spread:g}: must lie between 0 and 1")
     return problems
 
 
 def make_mock(
-    arguments: argparse.Namespace,
+    options: MockOptions,
     *,
     impossible: Collection[FaultKind] = (),
     robot_as_run: Callable[[DrivenRobot], DrivenRobot] = lambda robot: robot,
-    load_arm: LoadArm | None = None,
 ) -> tuple[MockRobot, FaultScript]:
     """The robot and the faults that the options ask for.
 
     Args:
-        arguments: The options of `add_mock_robot_options` and `add_board_options`, perhaps also of
-            `add_joint_option`.
+        options: Which robot.
         impossible: Faults that cannot happen on this kind of device.
         robot_as_run: Changes the robot's description before it is simulated.
-        load_arm: What hangs on the output of a joint on the bench.
 
     Raises:
         MockConfigError: Options are wrong; lists every problem of all of them.
@@ -115,12 +110,11 @@ def make_mock(
             problems.extend(f"{error.source}: {problem}" for problem in error.problems)
             return None
 
-    problems += draw_problems(arguments)
-    joint: str | None = getattr(arguments, "joint", None)
-    robot = read(partial(_load, joint=joint), arguments.robot)
-    effects = read(parse_effects, arguments.effects)
+    problems += draw_problems(options)
+    robot = read(partial(_load, joint=options.joint), options.robot)
+    effects = read(parse_effects, options.effects)
     faults: list[Fault] = []
-    for text in arguments.fault:
+    for text in options.faults:
         fault = read(parse_fault, text)
         if fault is None:
             continue
@@ -134,13 +128,13 @@ def make_mock(
         raise MockConfigError("the mock cannot be set up", problems)
     mock = MockRobot(
         robot_as_run(robot),
-        profile=arguments.profile,
-        seed=arguments.seed if joint is None else joint_seed(arguments.seed, joint),
+        profile=options.profile,
+        seed=options.seed if options.joint is None else joint_seed(options.seed, options.joint),
         effects=effects,
-        spread=arguments.spread,
-        load_arm=load_arm,
+        spread=options.spread,
+        load_arm=options.load_arm,
     )
-    return mock, FaultScript(faults, seed=arguments.seed, is_from_first_exchange=True)
+    return mock, FaultScript(faults, seed=options.seed, is_from_first_exchange=True)
 
 
 def mark_of(truth: Truth) -> str:

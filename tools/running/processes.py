@@ -32,6 +32,7 @@ class Process:
         environment: All of its environment.
         tell: Gets the lines that it writes to stderr, whenever `listen` is called; by default they
             go where ours go.
+        inherits: Descriptors that it gets from us.
     """
 
     def __init__(
@@ -39,10 +40,13 @@ class Process:
         words: Sequence[str],
         environment: Mapping[str, str],
         tell: Callable[[str], None] | None = None,
+        *,
+        inherits: Sequence[int] = (),
     ) -> None:
         self.words = tuple(words)
         self._environment = dict(environment)
         self._tell = tell
+        self._inherits = tuple(inherits)
         self._unfinished = b""
         self._process = self._start()
 
@@ -54,6 +58,7 @@ class Process:
             stderr=None if self._tell is None else subprocess.PIPE,
             stdin=subprocess.DEVNULL,
             start_new_session=True,
+            pass_fds=self._inherits,
             preexec_fn=end_with_parent,  # noqa: PLW1509 - nothing but one system call
         )
 

@@ -7,26 +7,26 @@ again, and the loop does not care.
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import msgspec
 
-from daq.links.address import LinkKind, parse_link
 from daq.recorder.journal import journal_of
 from daq.system.runtime_directory import RuntimeDirectory, runtime_directory
 from hw_mocks.faults.script import FaultKind
 from tools.running.emulation import EmulatedBoards, emulated_boards
-from tools.running.loop_words import loop_words
+from tools.running.events import EventPipe, Listener
 from tools.running.mock_options import make_mock
+from tools.running.options import MockOptions, RunOptions
 from tools.running.processes import Process
 from tools.shared.cli import FAILED, INTERRUPTED, OK, USAGE, say
 
@@ -39,26 +39,34 @@ _LOOK_EVERY_S = 0.02
 
 
 def run_supervised(
-    arguments: argparse.Namespace, tell: Callable[[str], None] | None = None
+    options: RunOptions,
+    mock_options: MockOptions,
+    target: Path | None,
+    listener: Listener | None = None,
 ) -> tuple[dict[str, object], int]:
     """Run in real time.
 
     Args:
-        arguments: The options of `armature run`.
-        tell: Gets what the loop says, line by line; by default it goes to stderr.
+        options: What it shall be.
+        mock_options: Which robot, if it is a mock.
+        target: Where everything is recorded; None for nowhere.
+        listener: Gets the loop's events; by default they go to stderr as lines.
 
     Returns:
         What to print, and the exit code.
     """
-    runtime = runtime_directory(arguments.runtime, is_made=True)
+    runtime = runtime_directory(options.runtime, is_made=True)
+    options = replace(options, runtime=runtime.path, ends_on_fault=True)
     with ExitStack() as stack:
         boards = EmulatedBoards(os.environ, _wait)
-        if parse_link(arguments.link).kind is LinkKind.MOCK:
-            mock, script = make_mock(
-                arguments, impossible=[FaultKind.UNPLUG], load_arm=arguments.load_arm
-            )
+        if options.is_on_mock:
+            mock, script = make_mock(mock_options, impossible=[FaultKind.UNPLUG])
             boards = stack.enter_context(emulated_boards(mock, script))
-        supervision = _Supervision(arguments, runtime, boards.environment, tell)
+            options = options.on_emulated_devices()
+        pipe = None if listener is None else EventPipe(listener)
+        if pipe is not None:
+            stack.callback(pipe.close)
+        supervision = _Supervision(options, runtime, target, boards.environment, pipe)
         stack.enter_context(supervision)
         boards.serve(supervision.is_over)
         return supervision.result()
@@ -69,13 +77,15 @@ class _Supervision:
 
     def __init__(
         self,
-        arguments: argparse.Namespace,
+        options: RunOptions,
         runtime: RuntimeDirectory,
+        target: Path | None,
         environment: Mapping[str, str],
-        tell: Callable[[str], None] | None,
+        events: EventPipe | None,
     ) -> None:
         self._runtime = runtime
-        self._target: Path | None = arguments.record and arguments.record.absolute()
+        self._target = None if target is None else target.absolute()
+        self._events = events
         self._recorder: Process | None = None
         self._looked_s = 0.0
         self._restarts = 0
@@ -89,14 +99,13 @@ class _Supervision:
             # What earlier runs left is none of this one's business.
             words += ["--since-ns", str(time.time_ns()), "--runtime", str(runtime.path)]
             self._recorder = Process(words, os.environ)
-        words = loop_words(
-            arguments,
-            record=None if self._target is None else self._target.stem,
-            on_fault="exit",
-            runtime=runtime.path,
-            is_json=True,
-        )
-        self._loop = Process(words, environment, tell)
+            options = replace(options, recording=self._target.stem)
+        if events is None:
+            self._loop = Process(options.to_argv("--json"), environment)
+        else:
+            words = options.to_argv("--json", f"--events-to={events.far_end}")
+            self._loop = Process(words, environment, inherits=[events.far_end])
+            events.release_far_end()
         self._has_started = True
         if self._asked_to_end_by:
             self._loop.end(self._asked_to_end_by)
@@ -117,7 +126,8 @@ class _Supervision:
         if now_s < self._looked_s + _LOOK_EVERY_S:
             return False
         self._looked_s = now_s
-        self._loop.listen()
+        if self._events is not None:
+            self._events.listen()
         if self._loop_exit is None:
             self._loop_exit = self._loop.exit_code
             self._look_after_recorder()
@@ -130,6 +140,8 @@ class _Supervision:
             out = self._loop.output(_OUTPUT_MAX_S)
         except subprocess.TimeoutExpired:
             out = b""  # a process that it left behind has its output open
+        if self._events is not None:
+            self._events.listen()
         summary: dict[str, object] = msgspec.json.decode(out) if out else {}
         exit_code = self._loop_exit if self._loop_exit is not None else FAILED
         if exit_code < 0:

@@ -12,11 +12,10 @@ from typing import Any
 import msgspec
 
 from daq.errors import ConfigError
-from daq.links.address import LinkKind, parse_link
 from daq.recorder.disk import RESERVE_BYTES, Disk
 from daq.recorder.journal import journal_of
-from firmware_protocol.profiles import PROFILES
 from tools.running.mock_options import add_board_options, add_mock_robot_options
+from tools.running.options import MockOptions, RunOptions, add_run_options, check_duration
 from tools.shared.cli import (
     Verbs,
     add_json_option,
@@ -26,7 +25,6 @@ from tools.shared.cli import (
     make_console,
     print_json,
 )
-from tools.verbs.loop import add_loop_options, check_duration
 
 _SUFFIX = ".h5"
 
@@ -43,7 +41,7 @@ def add_to(verbs: Verbs, summary: str) -> None:
     )
     add_robot_option(parser)
     add_link_option(parser)
-    add_loop_options(parser)
+    add_run_options(parser)
     parser.add_argument("--record", type=Path, metavar="FILE.h5", help="record everything there")
     parser.add_argument(
         "--fast",
@@ -53,20 +51,20 @@ def add_to(verbs: Verbs, summary: str) -> None:
     add_board_options(parser)
     add_mock_robot_options(parser)
     add_json_option(parser)
-    parser.set_defaults(bench=None, load_arm=None)
 
 
 def _run(arguments: argparse.Namespace) -> int:
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="armature: %(message)s")
-    _check(arguments)
+    options, mock = RunOptions.from_namespace(arguments), MockOptions.from_namespace(arguments)
+    _check(options, mock, arguments.record, is_fast=arguments.fast)
     if arguments.fast:
         from tools.running.fast import run_fast
 
-        summary, exit_code = run_fast(arguments)
+        summary, exit_code = run_fast(options, mock, arguments.record)
     else:
         from tools.running.supervised import run_supervised
 
-        summary, exit_code = run_supervised(arguments)
+        summary, exit_code = run_supervised(options, mock, arguments.record)
     if summary and arguments.json:
         print_json(summary)
     elif summary:
@@ -74,47 +72,49 @@ def _run(arguments: argparse.Namespace) -> int:
     return exit_code
 
 
-def _check(arguments: argparse.Namespace) -> None:
+def _check(options: RunOptions, mock: MockOptions, target: Path | None, *, is_fast: bool) -> None:
     """What can be found wrong before anything starts.
 
     Raises:
         ConfigError: Options contradict each other.
     """
     problems = []
-    address = parse_link(arguments.link)
-    is_mock = address.kind is LinkKind.MOCK
-    check_duration(arguments.duration)
-    if arguments.fast and not is_mock:
-        problems.append(f"--fast: time is real on --link {arguments.link}; use --link mock")
-    if arguments.fast and arguments.duration is None and arguments.play is None:
+    check_duration(options.duration_s)
+    if is_fast and not options.is_on_mock:
+        problems.append(f"--fast: time is real on --link {options.link}; use --link mock")
+    if is_fast and options.duration_s is None and options.play is None:
         problems.append("--fast: needs --duration or --play, or it would never end")
-    if not is_mock and arguments.fault:
+    if not options.is_on_mock and mock.faults:
         problems.append("--fault: only on --link mock")
-    target = arguments.record
     if target is not None:
-        if target.suffix != _SUFFIX:
-            problems.append(f"--record {target}: expected a name that ends in {_SUFFIX}")
-        disk = Disk(target.absolute().parent)
-        if not disk.directory.is_dir():
-            problems.append(f"--record {target}: there is no directory {disk.directory}")
-        elif not os.access(disk.directory, os.W_OK):
-            problems.append(f"--record {target}: its directory cannot be written")
-        if target.exists():
-            problems.append(f"--record {target}: is there already and is not overwritten")
-        if journal_of(target).exists():
-            problems.append(
-                f"--record {target}: {journal_of(target).name} is left of a run that was killed; "
-                "`armature recover` makes a recording of it"
-            )
-        elif disk.directory.is_dir() and disk.free_bytes() < RESERVE_BYTES:
-            problems.append(
-                f"--record {target}: its disk has {disk.free_bytes() >> 20} MB left, recording "
-                f"needs more than {RESERVE_BYTES >> 20}"
-            )
-    if arguments.profile is not None and arguments.profile not in PROFILES:
-        problems.append(f"--profile {arguments.profile}: unknown")
+        problems += _target_problems(target)
     if problems:
         raise ConfigError("armature run", problems)
+
+
+def _target_problems(target: Path) -> list[str]:
+    """Why nothing can be recorded there."""
+    problems = []
+    disk = Disk(target.absolute().parent)
+    if target.suffix != _SUFFIX:
+        problems.append(f"--record {target}: expected a name that ends in {_SUFFIX}")
+    if not disk.directory.is_dir():
+        problems.append(f"--record {target}: there is no directory {disk.directory}")
+    elif not os.access(disk.directory, os.W_OK):
+        problems.append(f"--record {target}: its directory cannot be written")
+    if target.exists():
+        problems.append(f"--record {target}: is there already and is not overwritten")
+    if journal_of(target).exists():
+        problems.append(
+            f"--record {target}: {journal_of(target).name} is left of a run that was killed; "
+            "`armature recover` makes a recording of it"
+        )
+    elif disk.directory.is_dir() and disk.free_bytes() < RESERVE_BYTES:
+        problems.append(
+            f"--record {target}: its disk has {disk.free_bytes() >> 20} MB left, recording "
+            f"needs more than {RESERVE_BYTES >> 20}"
+        )
+    return problems
 
 
 def _show(summary: dict[str, object]) -> None:

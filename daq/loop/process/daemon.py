@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from types import FrameType
 
 from daq.boards.board import Board
-from daq.loop.process.event_log import EventLog
+from daq.loop.process.event_log import EventLog, EventWriter
 from daq.loop.process.gateway_watch import GatewayWatch
-from daq.loop.runner import Runner
+from daq.loop.runner import Ending, Runner
+from daq.loop.schedule import Chore
 from daq.loop.setup import PERIOD_NS, Loop, make_loop, sample_layout
 from daq.robot.description import DrivenRobot
 from daq.samples.batches import (
@@ -53,6 +54,8 @@ class Options:
         ends_on_fault: Whether a fault ends the loop.
         profile: Wire format in place of the robot file's.
         is_armed: Whether motors may be enabled.
+        is_mock: Whether no real motor can move.
+        events_to: A pipe that gets the events, in place of a log.
     """
 
     runtime: RuntimeDirectory
@@ -64,6 +67,8 @@ class Options:
     ends_on_fault: bool = False
     profile: str | None = None
     is_armed: bool = False
+    is_mock: bool = False
+    events_to: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +78,12 @@ class Result:
     Attributes:
         status: At its end.
         elapsed_s: Periods that have passed: cycles and skipped ones.
+        ending: Why it ended.
     """
 
     status: LoopStatus
     elapsed_s: float
+    ending: Ending
 
 
 class Daemon:
@@ -102,7 +109,7 @@ class Daemon:
         self._stack = ExitStack()
         with self._stack:
             stack = self._stack
-            log = EventLog()
+            log = EventLog() if options.events_to is None else EventWriter(options.events_to)
             stack.callback(log.close)
             lock = RuntimeLock(options.runtime.path)
             stack.callback(lock.release)
@@ -138,6 +145,7 @@ class Daemon:
                 dropped=lambda: gateway.dropped,
                 profile=options.profile,
                 is_armed=options.is_armed,
+                is_mock=options.is_mock,
             )
             self._commands = CommandPort(gateway.commands, self.loop.handler)
             self._gateway_watch = GatewayWatch(gateway, self.loop.cycle.events, now_ns=clock.now_ns)
@@ -155,7 +163,7 @@ class Daemon:
         """Run to the end.
 
         Args:
-            agenda: Something to do every 20 cycles.
+            agenda: Something to do once per batch.
             is_over: Asked whether there is nothing left to do.
         """
         options, cycle = self._options, self.loop.cycle
@@ -168,36 +176,36 @@ class Daemon:
             ends_on_fault=options.ends_on_fault,
             is_over=is_over,
         )
-        cycle.chores |= dict.fromkeys((2, 7, 12, 17), self._commands.poll)
-        cycle.chores |= {4: self.loop.handler.step, 10: self._keep_house}
+        cycle.schedule[Chore.COMMANDS] = self._commands.poll
+        cycle.schedule[Chore.HOUSEKEEPING] = self._keep_house
         if agenda is not None:
-            cycle.chores[5] = agenda
+            cycle.schedule[Chore.AGENDA] = agenda
         if options.plotjuggler_port is not None:
-            cycle.chores |= dict.fromkeys((6, 16), self._plot)
+            cycle.schedule[Chore.PLOT] = self._plot
         if options.recording is not None:
             cycle.output.start_recording(options.recording)
 
         def end(number: int, _frame: FrameType | None) -> None:
-            runner.end(signal.Signals(number).name)
+            runner.end(number)
 
         endings = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
         previous = {number: signal.signal(number, end) for number in endings}
         try:
-            self._run(runner)
+            ending = self._run(runner)
         finally:
             # Last: asked again to end, it still ends in order.
             for number, handler in previous.items():
                 signal.signal(number, handler)
-        return Result(self.loop.status(), runner.elapsed_ns * 1e-9)
+        return Result(self.loop.status(), runner.elapsed_ns * 1e-9, ending)
 
-    def _run(self, runner: Runner) -> None:
+    def _run(self, runner: Runner) -> Ending:
         with self._stack:
             self.loop.status.privileges = privileges = acquire_privileges(self._robot.timing)
             for text in privileges:
                 self.loop.cycle.events.add("privilege", text, severity="warning", source=text[:40])
             self._notifier.ready()
             try:
-                runner.run()
+                return runner.run()
             finally:
                 release_privileges()
                 self._notifier.stopping()

@@ -3,7 +3,7 @@
 Writing a line may block for as long as it likes (a full pipe, a slow terminal), and the loop has no
 such time. So events go into a pipe without waiting, and a small child process (this module, run as
 a program) writes them to stderr: repetitions within 10 s are counted instead of shown, and under
-systemd each line carries its priority.
+systemd each line carries its priority. Whoever starts the loop can have the events themselves.
 """
 
 from __future__ import annotations
@@ -25,42 +25,55 @@ QUIET_S = 10.0
 _PRIORITY = {"error": 3, "warning": 4, "info": 6}
 
 
-class EventLog:
-    """The loop's end of the pipe.
+class EventWriter:
+    """The loop's end of a pipe: one JSON object a line.
+
+    Args:
+        descriptor: Of the pipe.
 
     Attributes:
         dropped: Batches of events that did not fit into the pipe.
     """
 
-    def __init__(self) -> None:
-        command = [sys.executable, "-P", "-m", "daq.loop.process.event_log"]
-        # A session of its own: Ctrl-C is for the loop, whose last words still have to be written.
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            # Not the loop's: whoever reads that waits until everybody has closed it.
-            stdout=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        assert self._process.stdin is not None  # noqa: S101 - it was asked for
-        self._pipe = self._process.stdin.fileno()
-        os.set_blocking(self._pipe, False)
+    def __init__(self, descriptor: int) -> None:
+        os.set_blocking(descriptor, False)
+        self._descriptor = descriptor
         self._encode = msgspec.json.Encoder().encode
         self.dropped = 0
 
     def __call__(self, events: tuple[Event, ...]) -> None:
-        """Log events; never waits."""
+        """Write events; never waits."""
         lines = b"".join(self._encode(event) + b"\n" for event in events)
         try:
-            os.write(self._pipe, lines)
-        except OSError:  # full, or the child is gone: the events are in the recording anyway
+            os.write(self._descriptor, lines)
+        except OSError:  # full, or nobody reads it: the events are in the recording anyway
             self.dropped += 1
+
+    def close(self) -> None:
+        """Give the pipe back."""
+        os.close(self._descriptor)
+
+
+class EventLog(EventWriter):
+    """The log, and the process that writes it."""
+
+    def __init__(self) -> None:
+        read_end, write_end = os.pipe()
+        command = [sys.executable, "-P", "-m", "daq.loop.process.event_log"]
+        # A session of its own: Ctrl-C is for the loop, whose last words still have to be written.
+        self._process = subprocess.Popen(
+            command,
+            stdin=read_end,
+            # Not the loop's: whoever reads that waits until everybody has closed it.
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        os.close(read_end)
+        super().__init__(write_end)
 
     def close(self, timeout_s: float = 2.0) -> None:
         """Let everything be written."""
-        os.set_blocking(self._pipe, True)
-        if self._process.stdin is not None:
-            self._process.stdin.close()
+        super().close()
         try:
             self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:

@@ -27,6 +27,7 @@ class StatusMaker:
         recorder: What is known of the recorder.
         now_ns: Monotonic clock.
         dropped: How many batches could not be published.
+        is_mock: Whether no real motor can move.
         privileges: What the process could not get.
     """
 
@@ -39,6 +40,7 @@ class StatusMaker:
         *,
         now_ns: Callable[[], int],
         dropped: Callable[[], int] = lambda: 0,
+        is_mock: bool = False,
         privileges: tuple[str, ...] = (),
     ) -> None:
         self._robot = robot
@@ -47,6 +49,7 @@ class StatusMaker:
         self._recorder = recorder
         self._now_ns = now_ns
         self._dropped = dropped
+        self._is_mock = is_mock
         self.privileges = privileges
 
     def __call__(self) -> LoopStatus:
@@ -62,6 +65,7 @@ class StatusMaker:
             session=session.session,
             robot=self._robot.name,
             link=session.link,
+            is_mock=self._is_mock,
             is_virtual=session.is_virtual,
             uptime_s=(self._now_ns() - session.start_t_ns) * 1e-9,
             seq=cycle.seq,

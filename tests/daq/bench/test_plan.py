@@ -24,9 +24,7 @@ from daq.bench.plan import (
     BenchPlan,
     Wishes,
     clear_of_aliases,
-    is_progress,
     make_plan,
-    progress_text,
     read_plan,
     run_up_rad,
 )
@@ -461,24 +459,6 @@ def test_the_header_of_the_largest_plan_fits_into_an_event() -> None:
 
 
 # --- how far it is --------------------------------------------------------------------------------
-
-PARTS = ("plateau", "current ramp", "current step", "swing")
-
-
-@given(part=st.sampled_from(PARTS), number=st.integers(1, 2000), count=st.integers(1, 2000))
-def test_a_part_that_begins_is_progress(part: str, number: int, count: int) -> None:
-    text = progress_text(part, number, count)
-    assert text == f"{part} {number} of {count}"
-    assert is_progress(f"armature: {text}")
-    assert is_progress(f"armature: {text}: -4.75 rad/s")
-    for other in (
-        f"armature: warning: {text}",
-        f"armature: {part} {number} is over",
-        f"armature: {part} {number} at +1 rad/s: it oscillates",
-        f"armature: mark: {text}",
-        f"armature: {text}th",
-    ):
-        assert not is_progress(other)
 
 
 def test_everything_that_is_to_be_done_is_counted() -> None:

@@ -7,6 +7,7 @@ import pytest
 from loop_rig import Rig, corrupt, for_cycles, silent
 
 from daq.boards.board import Outcome
+from daq.loop.schedule import Chore
 from daq.samples.batches import SAMPLES_PER_BATCH, Header, RecordingRequest
 from daq.samples.columns import ColumnDecoder
 from daq.samples.states import Mode, State
@@ -237,7 +238,7 @@ def test_a_flood_of_events_is_cut_and_counted() -> None:
 
 def test_a_recorder_that_falls_silent_is_reported_and_stops_nothing() -> None:
     rig = Rig().enable().hold(50)
-    rig.cycle.chores[10] = rig.loop.recorder.check
+    rig.cycle.schedule[Chore.HOUSEKEEPING] = rig.loop.recorder.check
     report = m.RecorderReport(state="recording", written=5)
     rig.send(m.Report(report=report))
     rig.step(500)

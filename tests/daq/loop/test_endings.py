@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import signal
 from collections.abc import Callable
 
 import numpy as np
@@ -10,6 +11,8 @@ import pytest
 from loop_rig import ES, Rig, assert_safe_stop, corrupt
 
 from daq.loop.agenda import Agenda
+from daq.loop.runner import Ending
+from daq.loop.schedule import Chore
 from daq.samples.batches import Header
 from daq.samples.states import State
 from daq.stream import messages as m
@@ -50,16 +53,16 @@ def break_control(rig: Rig) -> None:
 
 
 def break_chore(rig: Rig) -> None:
-    rig.cycle.chores[7] = breaking(lambda: None, after=2)
+    rig.cycle.schedule[Chore.COMMANDS] = breaking(lambda: None, after=2)
 
 
 def break_handler_step(rig: Rig) -> None:
-    rig.cycle.chores[4] = breaking(rig.loop.handler.step, after=2)
+    rig.cycle.schedule[Chore.PROMISES] = breaking(rig.loop.handler.step, after=2)
 
 
 def break_command(rig: Rig) -> None:
     rig.loop.handler._actions[m.Status] = breaking(lambda *_: None, after=2)
-    rig.cycle.chores[2] = lambda: rig.send(m.Status())
+    rig.cycle.schedule[Chore.COMMANDS] = lambda: rig.send(m.Status())
 
 
 def break_sink(rig: Rig) -> None:
@@ -98,7 +101,7 @@ def break_link(number: int) -> Callable[[Rig], None]:
 
 def break_machine(rig: Rig) -> None:
     rig.machine.step = breaking(rig.machine.step, after=0)
-    rig.cycle.chores[2] = lambda: rig.send(m.Stop())
+    rig.cycle.schedule[Chore.COMMANDS] = lambda: rig.send(m.Stop())
 
 
 def break_sample(rig: Rig) -> None:
@@ -177,7 +180,7 @@ def test_keyboard_interrupt_too() -> None:
     def interrupt() -> None:
         raise KeyboardInterrupt
 
-    rig.cycle.chores[9] = interrupt
+    rig.cycle.schedule[Chore.HOUSEKEEPING] = interrupt
     with pytest.raises(KeyboardInterrupt):
         rig.runner().run()
     assert not rig.machine.is_powered
@@ -199,11 +202,11 @@ def test_a_signal_begins_the_safe_stop_within_two_cycles(phase: int) -> None:
         nonlocal calls
         calls += 1
         if calls == 6:
-            runner.end("SIGTERM")
+            runner.end(signal.SIGTERM)
         return False
 
     runner._is_over = over
-    runner.run()
+    assert runner.run() is Ending.TERMINATED
     assert rig.state is State.IDLE
     assert rig.machine.reason == "SIGTERM"
     kp = rig.wire(1, "kp_a_per_rad")
@@ -216,9 +219,17 @@ def test_a_signal_begins_the_safe_stop_within_two_cycles(phase: int) -> None:
     ]
 
 
+def test_ctrl_c_is_told_from_other_signals() -> None:
+    rig = Rig()
+    runner = rig.runner()
+    runner.end(signal.SIGINT)
+    runner.end(signal.SIGTERM)  # impatience changes nothing
+    assert runner.run() is Ending.INTERRUPTED
+
+
 def test_the_time_is_over() -> None:
     rig = Rig()
-    rig.runner(duration_ns=50_000_000).run()
+    assert rig.runner(duration_ns=50_000_000).run() is Ending.TIME_IS_OVER
     assert rig.now == 50 + 3
     rig = active_arm()
     before = rig.now
@@ -231,8 +242,8 @@ def test_the_time_is_over() -> None:
 
 def test_a_fault_ends_a_run_that_shall_end_with_it() -> None:
     rig = active_arm()
-    rig.cycle.chores[9] = lambda: rig.machine.trip("for a test")
-    rig.runner(ends_on_fault=True).run()
+    rig.cycle.schedule[Chore.HOUSEKEEPING] = lambda: rig.machine.trip("for a test")
+    assert rig.runner(ends_on_fault=True).run() is Ending.FAULT
     assert rig.state is State.FAULT
     assert rig.machine.reason == "for a test"
 
@@ -246,8 +257,9 @@ def test_an_agenda_runs_to_its_end() -> None:
     rows = np.zeros((200, 2))
     agenda.play(rows, has_torque=False)
     agenda.disable()
-    rig.cycle.chores[5] = agenda.step
-    rig.runner(is_over=lambda: agenda.is_over, ends_on_fault=True).run()
+    rig.cycle.schedule[Chore.AGENDA] = agenda.step
+    runner = rig.runner(is_over=lambda: agenda.is_over, ends_on_fault=True)
+    assert runner.run() is Ending.DONE
     assert agenda.problem == ""
     assert rig.state is State.IDLE
     assert rig.axes[0].joint.name == "joint1"
@@ -258,7 +270,7 @@ def test_an_agenda_says_why_it_cannot_go_on() -> None:
     agenda = Agenda(rig.loop)
     agenda.enable()
     agenda.play(np.full((2, 8), 9.0), has_torque=False)
-    rig.cycle.chores[5] = agenda.step
+    rig.cycle.schedule[Chore.AGENDA] = agenda.step
     rig.runner(is_over=lambda: agenda.is_over).run()
     assert "joint1: 9 rad" in agenda.problem
     assert rig.state is State.IDLE

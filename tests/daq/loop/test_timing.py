@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from loop_rig import Rig
 
 from daq.loop.process.timing import Histogram
+from daq.loop.schedule import Chore
 from daq.loop.setup import PERIOD_NS
 from daq.samples.columns import ColumnDecoder
 from daq.samples.states import State
@@ -104,7 +105,6 @@ def test_a_long_stall_is_clipped_in_the_sample_only() -> None:
 
 def powered(clock: LateClock) -> Rig:
     rig = Rig(clock=clock).enable().hold()
-    rig.cycle.chores = {}
     return rig
 
 
@@ -188,7 +188,7 @@ def test_the_stop_after_an_exception_keeps_the_deadlines_too() -> None:
         clock.delays_ns = [300 * US] * 20
         raise ArithmeticError("by a test")
 
-    rig.cycle.chores[3] = fail
+    rig.cycle.schedule[Chore.AGENDA] = fail
     before = rig.now
     with pytest.raises(ArithmeticError):
         rig.runner().run()

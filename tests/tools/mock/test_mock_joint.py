@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,20 +22,22 @@ from tools.running.mock_options import (
     add_mock_robot_options,
     make_mock,
 )
+from tools.running.options import MockOptions
 
 JOINTS = [joint.name for joint in load_robot("laas4").joints]
 
 Armature = Callable[..., Any]
 
 
-def options(*words: str, has_joint: bool = True) -> argparse.Namespace:
+def options(*words: str, has_joint: bool = True) -> MockOptions:
     parser = argparse.ArgumentParser()
     parser.add_argument("--robot", default="laas4")
     add_mock_robot_options(parser)
     add_board_options(parser)
     if has_joint:
         add_joint_option(parser)
-    return parser.parse_args(words)
+    arguments = parser.parse_args(words)
+    return MockOptions.from_namespace(arguments, joint=arguments.joint if has_joint else None)
 
 
 @pytest.mark.parametrize("name", JOINTS)
@@ -82,7 +85,8 @@ def test_verbs_without_the_option_simulate_the_whole_robot() -> None:
 
 def test_a_load_arm_is_passed_on() -> None:
     arm = LoadArm(0.5, 0.2)
-    assert make_mock(options("--joint", "joint2"), load_arm=arm)[0].load_arm == arm
+    asked = replace(options("--joint", "joint2"), load_arm=arm)
+    assert make_mock(asked)[0].load_arm == arm
 
 
 def test_troubles_of_a_bench(armature: Armature) -> None:
