@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from daq.errors import ConfigError
-from daq.robot import BoardPort, DrivenJoint, DrivenRobot
+from daq.robot import BoardPort, DrivenJoint, DrivenRobot, Gains
 from firmware_protocol.errors import UnknownNameError
 from firmware_protocol.fields import Field
 from firmware_protocol.profile import Profile
@@ -77,6 +77,17 @@ def board_remarks(robot: DrivenRobot, *, profile: str | None = None) -> list[str
     return remarks
 
 
+def gain_problems(gains: Gains, profile: Profile) -> Iterator[str]:
+    """What the wire could not carry of a law's gains, one line each with the gain's name."""
+    for name in gains.__struct_fields__:
+        field = next((f for f in profile.command.fields if f.name == name), None)
+        # A gain that the board does not have is not sent.
+        if field is not None and getattr(gains, name) > _highest(field):
+            yield (
+                f"{name}: {getattr(gains, name):g}, the wire carries at most {_highest(field):g}"
+            )
+
+
 def _joint_problems(joint: DrivenJoint, profile: Profile) -> Iterator[str]:
     highest_a = _highest(_field(profile, "isat_a"))
     if joint.limits.current_max_a > highest_a:
@@ -91,14 +102,7 @@ def _joint_problems(joint: DrivenJoint, profile: Profile) -> Iterator[str]:
             f"steps of {step_a:g} A, and 0 would mean the board's own"
         )
     for law, gains in (("position", joint.control.position), ("velocity", joint.control.velocity)):
-        for name in gains.__struct_fields__:
-            field = next((f for f in profile.command.fields if f.name == name), None)
-            # A gain that the board does not have is not sent.
-            if field is not None and getattr(gains, name) > _highest(field):
-                yield (
-                    f"control.{law}.{name}: {getattr(gains, name):g}, "
-                    f"the wire carries at most {_highest(field):g}"
-                )
+        yield from (f"control.{law}.{problem}" for problem in gain_problems(gains, profile))
     motor_rad_s = joint.limits.velocity_max_rad_s * joint.drive.gear_reduction
     highest_rad_s = _highest(_field(profile, "motor_velocity_rad_s"))
     if motor_rad_s > highest_rad_s:

@@ -15,11 +15,10 @@ from daq.loop.wording import beyond
 from daq.motion.errors import MotionError
 from daq.motion.homing import HINT_MAX
 from daq.robot import DrivenRobot, Gains
-from daq.samples.states import MODE_NAMES, Mode, State
+from daq.samples.states import SETTABLE_MODES, Mode, State
 from daq.stream import messages as m
 from daq.stream.errors import RefusedError
 
-_SETTABLE = (Mode.OFF, Mode.HOLD, Mode.POSITION, Mode.VELOCITY, Mode.CURRENT, Mode.TORQUE)
 _TARGETLESS = (Mode.OFF, Mode.HOLD)
 _AT_REST = 0.1
 """Of the speed limit: slower than this a joint may be homed from."""
@@ -141,9 +140,9 @@ class Handler:
     # --- motion -----------------------------------------------------------------------------------
 
     def _set_mode(self, command: m.SetMode, _payload: bytes) -> object:
-        mode = MODE_NAMES.get(command.mode)
-        if mode not in _SETTABLE:
-            names = ", ".join(mode.name.lower() for mode in _SETTABLE)
+        mode = SETTABLE_MODES.get(command.mode)
+        if mode is None:
+            names = ", ".join(SETTABLE_MODES)
             raise RefusedError("unknown", f"no mode {command.mode!r}; there are {names}")
         numbers = self._joints(command.joints)
         if bool(command.target) is (mode in _TARGETLESS):

@@ -142,10 +142,11 @@ class RecordStart(Command, frozen=True, kw_only=True):
     """Begin a recording with the next sample.
 
     Attributes:
-        name: File name without directory and suffix; empty to let the recorder choose.
+        name: File name without directory and suffix, which `daq.stream.requests` checks; empty to
+            let the recorder choose.
     """
 
-    name: Annotated[str, Meta(pattern=r"^([A-Za-z0-9_][A-Za-z0-9_.-]{0,99})?\Z")] = ""
+    name: str = ""
 
 
 class RecordStop(Command, frozen=True, kw_only=True):

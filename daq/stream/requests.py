@@ -16,7 +16,15 @@ from msgspec import Meta
 
 from daq.stream.errors import RefusedError
 from daq.stream.gateway.packets import PAYLOAD_MAX, RawRequest
-from daq.stream.messages import REQUEST_MAX, Answer, AnyCommand, PlayRows, Refusal, Stop
+from daq.stream.messages import (
+    REQUEST_MAX,
+    Answer,
+    AnyCommand,
+    PlayRows,
+    RecordStart,
+    Refusal,
+    Stop,
+)
 
 Handler = Callable[[AnyCommand, bytes], object]
 """Carries out a command with its binary part and returns what msgspec can encode, or refuses with
@@ -27,11 +35,11 @@ _MESSAGE_MAX = 400
 _FEW_VALUES = 16
 _EXTREME_NUMBER = re.compile(rb"[0-9.][eE][-+]?[0-9]{3}")
 _WITH_PAYLOAD = (PlayRows,)
+_RECORDING_NAME = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.-]{0,99})?")
 _NAME_RULE = (
     "a recording's name has at most 100 letters, digits, '_', '-' and '.', "
     "and begins with neither of the last two"
 )
-"""What `RecordStart.name` says as a pattern; no other field has one."""
 
 
 class _Envelope(msgspec.Struct):
@@ -102,6 +110,8 @@ def read_request(data: bytes, payload: bytes | None) -> Request:
     if isinstance(command, _WITH_PAYLOAD) != (payload is not None):
         need = "needs" if payload is None else "takes no"
         raise BadRequestError("malformed", f"{name} {need} binary part", command.id)
+    if isinstance(command, RecordStart) and not _RECORDING_NAME.fullmatch(command.name):
+        raise BadRequestError("malformed", _NAME_RULE, command.id)
     return Request(command, payload or b"")
 
 
@@ -177,5 +187,4 @@ def _explain(data: bytes, error: Exception) -> BadRequestError:
     if name and name not in COMMAND_NAMES:
         message = f"no command {name[:40]!r}; did you mean {nearest_command(name)!r}?"
         return BadRequestError("unknown", message, number)
-    message = _NAME_RULE if "matching regex" in str(error) else str(error)
-    return BadRequestError("malformed", message, number)
+    return BadRequestError("malformed", str(error), number)

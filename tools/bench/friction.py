@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from daq.bench.plan import PART_BEGINS, BenchPlan
-from daq.boards.wire_limits import wire_problems
+from daq.boards.wire_limits import board_profile, gain_problems
 from daq.errors import ConfigError, DaqError
 from daq.links.address import LinkKind
 from daq.recorder.journal import journal_of
@@ -246,12 +246,9 @@ def _check_gains(robot: DrivenRobot, joint: DrivenJoint, profile: str | None) ->
     Raises:
         ConfigError: It does not.
     """
-    law = "control.velocity."
-    problems = [
-        problem.partition(law)[2]
-        for problem in wire_problems(robot, profile=profile)
-        if law in problem
-    ]
+    driven = _joint(robot, joint.name)
+    port = next(port for port in robot.boards if port.name == driven.drive.board)
+    problems = list(gain_problems(driven.control.velocity, board_profile(port, profile)))
     if problems:
         raise ConfigError(f"gains of joint {joint.name} (--kp, --kd)", problems)
 

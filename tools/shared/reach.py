@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from daq.errors import ConfigError
 from daq.stream.command_client import CommandClient
@@ -33,32 +35,52 @@ def add_reach_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def find_loop(arguments: argparse.Namespace, patience_s: float = 0.0) -> tuple[Where, Keys | None]:
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Where a loop is.
+
+    Attributes:
+        runtime: Directory of its sockets; None for the usual one.
+        connect: Address of a loop on another computer, in place of that.
+        keys: Directory of our keys, for that.
+    """
+
+    runtime: Path | None
+    connect: str | None
+    keys: Path | None
+
+    @classmethod
+    def from_namespace(cls, arguments: argparse.Namespace) -> Self:
+        """The options of `add_reach_options`."""
+        return cls(arguments.runtime, arguments.connect, arguments.keys)
+
+
+def find_loop(reach: Reach, patience_s: float = 0.0) -> tuple[Where, Keys | None]:
     """Where the options say that the loop is.
 
     Args:
-        arguments: The options of `add_reach_options`.
+        reach: The options.
         patience_s: How long to wait for one that is being started.
 
     Raises:
         ConfigError: They contradict each other, or cannot be used.
         StreamError: No loop was started there.
     """
-    if arguments.connect is None:
-        if arguments.keys is not None:
+    if reach.connect is None:
+        if reach.keys is not None:
             raise ConfigError("--keys", ["is for --connect; local sockets need none"])
-        path = arguments.runtime or default_runtime_path()
+        path = reach.runtime or default_runtime_path()
         if not _is_there(path, patience_s):
             raise StreamError(
                 f"no loop is running in {path}: start one with `armature loop`, or name its "
                 "directory with --runtime"
             )
         return runtime_directory(path), None
-    if not arguments.connect.startswith("tcp://"):
-        raise ConfigError(f"--connect {arguments.connect}", ["expected tcp://HOST:PORT"])
-    if arguments.runtime is not None:
+    if not reach.connect.startswith("tcp://"):
+        raise ConfigError(f"--connect {reach.connect}", ["expected tcp://HOST:PORT"])
+    if reach.runtime is not None:
         raise ConfigError("--connect", ["cannot be combined with --runtime"])
-    return arguments.connect, None if arguments.keys is None else load_keys(arguments.keys)
+    return reach.connect, None if reach.keys is None else load_keys(reach.keys)
 
 
 def _is_there(path: Path, patience_s: float) -> bool:
@@ -70,16 +92,16 @@ def _is_there(path: Path, patience_s: float) -> bool:
     return True
 
 
-def open_client(arguments: argparse.Namespace, patience_s: float = 0.0) -> CommandClient:
+def open_client(reach: Reach, patience_s: float = 0.0) -> CommandClient:
     """A connection to the loop that the options name.
 
     Args:
-        arguments: The options of `add_reach_options`.
+        reach: The options.
         patience_s: How long to wait for one that is being started.
 
     Raises:
         ConfigError: They contradict each other, or cannot be used.
         StreamError: No loop was started there.
     """
-    where, keys = find_loop(arguments, patience_s)
+    where, keys = find_loop(reach, patience_s)
     return CommandClient(robot_endpoints(where).commands, keys=keys)

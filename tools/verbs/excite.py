@@ -96,7 +96,7 @@ def _excite(arguments: argparse.Namespace) -> int:
     )
     text = robot_text(arguments.robot)
     robot = parse_robot(text, arguments.robot)  # one without boards can be excited, too
-    _check(arguments, settings, robot)
+    _check(settings, robot, arguments.out, robot_source=arguments.robot)
     if find_spec("pinocchio") is None or find_spec("scipy") is None:
         say("armature: this takes Pinocchio and SciPy: pip install '.[estimation]'")
         return FAILED
@@ -128,7 +128,7 @@ def _excite(arguments: argparse.Namespace) -> int:
         for note in _unknown(robot, found):
             say(f"armature: {note}")
         say(f"armature: {arguments.out} is written; next:")
-        say(_next_command(arguments, robot))
+        say(_next_command(robot, arguments.out, robot_source=arguments.robot))
     return OK
 
 
@@ -151,14 +151,13 @@ def _unknown(robot: Robot, found: Excitation) -> list[str]:
     return notes
 
 
-def _check(arguments: argparse.Namespace, settings: ExcitationSettings, robot: Robot) -> None:
+def _check(settings: ExcitationSettings, robot: Robot, out: Path, *, robot_source: str) -> None:
     """What can be found wrong before anything is computed.
 
     Raises:
         ConfigError: Options cannot be used; lists every problem.
     """
     problems = [f"--{problem}" for problem in settings.problems()]
-    out: Path = arguments.out
     parent = out.absolute().parent
     if out.suffix not in _SUFFIXES:
         problems.append(f"--out {out}: expected a name that ends in {' or '.join(_SUFFIXES)}")
@@ -170,7 +169,7 @@ def _check(arguments: argparse.Namespace, settings: ExcitationSettings, robot: R
         problems.append(f"--out {out}: its directory cannot be written")
     if any(joint.is_on_bench for joint in robot.joints):
         problems.append(
-            f"--robot {arguments.robot}: a joint on the bench has no links to identify; "
+            f"--robot {robot_source}: a joint on the bench has no links to identify; "
             "`armature bench friction` is for it"
         )
     if problems:
@@ -240,11 +239,11 @@ def _facts(path: Path, found: Excitation, seconds: float) -> dict[str, object]:
     }
 
 
-def _next_command(arguments: argparse.Namespace, robot: Robot) -> str:
+def _next_command(robot: Robot, out: Path, *, robot_source: str) -> str:
     if not robot.is_driven:
-        return f"  {robot.name} has no boards: play {arguments.out} with its own controller"
-    record = arguments.out.with_name(f"{arguments.out.stem}_run.h5")
+        return f"  {robot.name} has no boards: play {out} with its own controller"
+    record = out.with_name(f"{out.stem}_run.h5")
     return (
-        f"  armature run --robot {arguments.robot} --link mock --fast --home "
-        f"--play {arguments.out} --record {record}"
+        f"  armature run --robot {robot_source} --link mock --fast --home "
+        f"--play {out} --record {record}"
     )

@@ -6,7 +6,7 @@ import argparse
 import math
 import string
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any, TextIO
 
@@ -192,9 +192,9 @@ def _null_if_nan(value: Any) -> Any:
 
 
 def _decode(arguments: argparse.Namespace) -> int:
-    profile, codec = _codec(arguments)
+    profile, codec = _codec(arguments.profile, arguments.direction, arguments.framing)
     if arguments.jsonl is None:
-        return _show(arguments, profile, codec)
+        return _show(arguments.hex, profile, codec)
     if arguments.hex:
         say("armature: give frames as arguments or with --jsonl, not both")
         return USAGE
@@ -205,14 +205,14 @@ def _decode(arguments: argparse.Namespace) -> int:
     return _each_line(arguments.jsonl, to_json)
 
 
-def _show(arguments: argparse.Namespace, profile: Profile, codec: FrameCodec[Any]) -> int:
+def _show(texts: Sequence[str], profile: Profile, codec: FrameCodec[Any]) -> int:
     """Frames as tables for people; exits 1 when one of them is not valid."""
     from rich.table import Table
 
     console = make_console()
     exit_code = OK
     lines = (line.strip() for line in _bounded(sys.stdin))
-    for text in arguments.hex or filter(None, lines):
+    for text in texts or filter(None, lines):
         result = decoded(codec, profile, text)
         if not result["valid"]:
             say(f"{text[:80]}: {result['error']}")
@@ -245,7 +245,7 @@ def _shown(value: Any) -> str:
 
 
 def _encode(arguments: argparse.Namespace) -> int:
-    _, codec = _codec(arguments)
+    _, codec = _codec(arguments.profile, arguments.direction, arguments.framing)
     problems = 0
     number = 0
 
@@ -283,10 +283,9 @@ def _document(_arguments: argparse.Namespace) -> int:
 # --- lines in, lines out --------------------------------------------------------------------------
 
 
-def _codec(arguments: argparse.Namespace) -> tuple[Profile, FrameCodec[Any]]:
-    profile = profile_named(arguments.profile)
-    framing = Framing(arguments.framing)
-    return profile, codec_for(profile, Direction(arguments.direction), framing)
+def _codec(name: str, direction: str, framing: str) -> tuple[Profile, FrameCodec[Any]]:
+    profile = profile_named(name)
+    return profile, codec_for(profile, Direction(direction), Framing(framing))
 
 
 def _each_line(source: str, convert: Callable[[str], str]) -> int:

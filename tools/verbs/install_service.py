@@ -13,6 +13,7 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import daq
@@ -44,6 +45,11 @@ from tools.shared.cli import (
 _SYSTEMD_IS_RUNNING = Path("/run/systemd/system")
 _BACKUP_SUFFIX = ".old"
 """Of a name that neither systemd nor udev nor pam_limits reads."""
+_NEXT_STEPS = f"""\
+next steps:
+  sudo usermod -aG {USER} $USER            may command the robot; log in again
+  sudo systemctl enable --now {RECORD_UNIT} {LOOP_UNIT}
+  armature status"""
 
 
 class InstallError(DaqError):
@@ -101,11 +107,19 @@ def add_to(verbs: Verbs, summary: str) -> None:
 
 def _install_service(arguments: argparse.Namespace) -> int:
     if arguments.uninstall:
-        return _uninstall(arguments)
+        return _uninstall(arguments.prefix, is_dry_run=arguments.dry_run, is_json=arguments.json)
     if arguments.robot is None:
         say("armature: which robot? armature install-service --robot NAME|FILE")
         return USAGE
-    files, commands = _plan(arguments)
+    order = _Order(
+        robot=arguments.robot,
+        link=arguments.link,
+        recordings=arguments.recordings,
+        bind=tuple(arguments.bind),
+        keys=arguments.keys,
+        plotjuggler_port=arguments.plotjuggler,
+    )
+    files, commands = _plan(order)
     states = {path: _state(arguments.prefix, path, text) for path, text in files.items()}
     if not arguments.dry_run:
         _check_rights(arguments.prefix)
@@ -115,41 +129,70 @@ def _install_service(arguments: argparse.Namespace) -> int:
                 _write(_below(arguments.prefix, path), text)
         if _is_live(arguments.prefix):
             _run(commands)
-    _report(arguments, files, states, commands)
+    warnings = list(_warnings(order))
+    if arguments.json:
+        rows = [
+            {"path": str(path), "state": states[path], "text": text} for path, text in files.items()
+        ]
+        report = {"files": rows, "commands": commands, "warnings": warnings}
+        print_json({"is_dry_run": arguments.dry_run, **report})
+        return OK
+    is_run = not arguments.dry_run and _is_live(arguments.prefix)
+    for path, text in files.items():
+        print(f"==> {path} ({states[path]})")
+        if arguments.dry_run:
+            print(text)
+    for command in commands:
+        print(f"$ {' '.join(command)}{'' if is_run else '   # not run'}")
+    for warning in warnings:
+        say(f"warning: {warning}")
+    say("nothing was changed (--dry-run)" if arguments.dry_run else _NEXT_STEPS)
     return OK
 
 
 # --- what is to be done ---------------------------------------------------------------------------
 
 
-def _plan(arguments: argparse.Namespace) -> tuple[dict[Path, str], list[list[str]]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Order:
+    """What the services shall be."""
+
+    robot: str
+    link: str
+    recordings: Path
+    bind: tuple[str, ...]
+    keys: Path | None
+    plotjuggler_port: int | None
+
+
+def _plan(order: _Order) -> tuple[dict[Path, str], list[list[str]]]:
     """The files to write, and the commands to run then."""
-    text = robot_text(arguments.robot)
-    is_shipped = arguments.robot in shipped_robots()
-    link = parse_link(arguments.link)
-    robot = parse_robot(text, arguments.robot, profiles=PROFILES)
+    text = robot_text(order.robot)
+    is_shipped = order.robot in shipped_robots()
+    link = parse_link(order.link)
+    robot = parse_robot(text, order.robot, profiles=PROFILES)
     if link.kind is LinkKind.MOCK:
         problem = "a service drives real boards; for mock boards use `armature run`"
-        raise ConfigError(f"--link {arguments.link}", [problem])
+        raise ConfigError(f"--link {order.link}", [problem])
     if link.kind is LinkKind.SERIAL and len(robot.boards) > 1:
         problem = f"robot {robot.name} has {len(robot.boards)} boards, a serial port carries one"
-        raise ConfigError(f"--link {arguments.link}", [problem])
-    if arguments.bind and arguments.keys is None:
+        raise ConfigError(f"--link {order.link}", [problem])
+    if order.bind and order.keys is None:
         problem = "without --keys anybody could command the robot; see `armature keys`"
-        raise ConfigError(f"--bind {arguments.bind[0]}", [problem])
-    recordings = Path(os.path.abspath(arguments.recordings))
+        raise ConfigError(f"--bind {order.bind[0]}", [problem])
+    recordings = Path(os.path.abspath(order.recordings))
     files = service_files(
         Service(
             robot=robot,
-            robot_argument=arguments.robot if is_shipped else str(ROBOT_FILE),
+            robot_argument=order.robot if is_shipped else str(ROBOT_FILE),
             link=link,
-            link_argument=arguments.link,
+            link_argument=order.link,
             program=_program(),
             code=tuple(_code()),
             recordings=recordings,
-            bind=tuple(arguments.bind),
-            keys=arguments.keys and Path(os.path.abspath(arguments.keys)),
-            plotjuggler_port=arguments.plotjuggler,
+            bind=order.bind,
+            keys=order.keys and Path(os.path.abspath(order.keys)),
+            plotjuggler_port=order.plotjuggler_port,
         )
     )
     if not is_shipped:
@@ -243,12 +286,11 @@ def _run(commands: Sequence[Sequence[str]]) -> None:
             ) from error
 
 
-def _uninstall(arguments: argparse.Namespace) -> int:
-    prefix = arguments.prefix
+def _uninstall(prefix: Path, *, is_dry_run: bool, is_json: bool) -> int:
     present = [path for path in INSTALLED if _below(prefix, path).exists()]
     before = [["systemctl", "disable", "--now", LOOP_UNIT, RECORD_UNIT]] if present else []
     after = [["systemctl", "daemon-reload"], ["udevadm", "control", "--reload"]] if present else []
-    if not arguments.dry_run:
+    if not is_dry_run:
         _check_rights(prefix)
         if _is_live(prefix):
             _run(before)
@@ -256,7 +298,7 @@ def _uninstall(arguments: argparse.Namespace) -> int:
             _below(prefix, path).unlink()
         if _is_live(prefix):
             _run(after)
-    if arguments.json:
+    if is_json:
         print_json({"removed": list(map(str, present)), "commands": before + after})
         return OK
     for path in present:
@@ -267,48 +309,12 @@ def _uninstall(arguments: argparse.Namespace) -> int:
     return OK
 
 
-# --- saying it ------------------------------------------------------------------------------------
-
-
-def _report(
-    arguments: argparse.Namespace,
-    files: dict[Path, str],
-    states: dict[Path, str],
-    commands: list[list[str]],
-) -> None:
-    is_run = not arguments.dry_run and _is_live(arguments.prefix)
-    if arguments.json:
-        rows = [
-            {"path": str(path), "state": states[path], "text": text} for path, text in files.items()
-        ]
-        report = {"files": rows, "commands": commands, "warnings": list(_warnings(arguments))}
-        print_json({"is_dry_run": arguments.dry_run, **report})
-        return
-    for path, text in files.items():
-        print(f"==> {path} ({states[path]})")
-        if arguments.dry_run:
-            print(text)
-    for command in commands:
-        print(f"$ {' '.join(command)}{'' if is_run else '   # not run'}")
-    for warning in _warnings(arguments):
-        say(f"warning: {warning}")
-    if arguments.dry_run:
-        say("nothing was changed (--dry-run)")
-        return
-    say(
-        "next steps:\n"
-        f"  sudo usermod -aG {USER} $USER            may command the robot; log in again\n"
-        f"  sudo systemctl enable --now {RECORD_UNIT} {LOOP_UNIT}\n"
-        "  armature status"
-    )
-
-
-def _warnings(arguments: argparse.Namespace) -> Iterator[str]:
+def _warnings(order: _Order) -> Iterator[str]:
     """What would keep the services' user from its files."""
-    if arguments.keys is not None:
-        yield f"user {USER} must own the keys: sudo chown -R {USER}: {arguments.keys}"
-    if arguments.recordings.exists() and arguments.recordings != RECORDINGS:
-        yield f"user {USER} must be able to write into {arguments.recordings}"
+    if order.keys is not None:
+        yield f"user {USER} must own the keys: sudo chown -R {USER}: {order.keys}"
+    if order.recordings.exists() and order.recordings != RECORDINGS:
+        yield f"user {USER} must be able to write into {order.recordings}"
     for path in dict.fromkeys(place.resolve() for place in _code()):
         # A service sees a directory in a home without what is above it.
         is_shown_alone = path.is_relative_to("/home") or path.is_relative_to("/root")

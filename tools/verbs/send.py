@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from daq.samples.states import MODE_NAMES, Mode
+from daq.samples.states import MODE_NAMES, SETTABLE_MODES, Mode
 from daq.stream.command_client import CommandClient
 from daq.stream.errors import CommandRefusedError, StreamError
 from daq.stream.messages import (
@@ -42,7 +42,7 @@ from tools.shared.cli import (
     print_json,
     say,
 )
-from tools.shared.reach import add_reach_options, find_loop, open_client
+from tools.shared.reach import Reach, add_reach_options, find_loop, open_client
 from tools.shared.waiting import WAITS, wait_until
 from tools.verbs.status import print_status
 
@@ -58,7 +58,6 @@ _EXAMPLE = """\
   armature send mode velocity --joint joint4 --target 0.2
   armature send disable --wait
   # on a real robot: armature send enable --arm --wait"""
-_SETTABLE = [name for name, mode in MODE_NAMES.items() if mode not in (Mode.PLAY, Mode.HOME)]
 _MAKERS: dict[str, Callable[[argparse.Namespace], AnyCommand]] = {
     "enable": lambda _: Enable(),
     "disable": lambda _: Disable(),
@@ -116,7 +115,7 @@ def add_to(verbs: Verbs, summary: str) -> None:
     recordings = record.add_subparsers(metavar="start|stop|mark", required=True)
     parsers |= {name: _add(recordings, name) for name in _SUMMARIES if " " in name}
 
-    parsers["mode"].add_argument("mode", choices=_SETTABLE)
+    parsers["mode"].add_argument("mode", choices=list(SETTABLE_MODES))
     for name in ("mode", "gains"):
         _add_list(parsers[name], "joint", _words, "NAME", "which joints (default: all)")
     _add_list(parsers["mode"], "target", _numbers, "X", "per joint: rad, rad/s, A or N·m")
@@ -186,7 +185,7 @@ def _flat(groups: list[tuple[T, ...]]) -> tuple[T, ...]:
 
 
 def _status(arguments: argparse.Namespace) -> int:
-    with open_client(arguments) as client:
+    with open_client(Reach.from_namespace(arguments)) as client:
         status = client.status()
     if arguments.json:
         print_json(status)
@@ -196,80 +195,66 @@ def _status(arguments: argparse.Namespace) -> int:
 
 
 def _send(arguments: argparse.Namespace) -> int:
-    if arguments.wait and arguments.action == "mode" and arguments.mode == "velocity":
-        say("armature: mode velocity goes on until another mode is sent: leave out --wait")
-        return USAGE
-    with open_client(arguments, _patience_s(arguments)) as client:
+    action, is_json, reach = arguments.action, arguments.json, Reach.from_namespace(arguments)
+    patience_s = 0.0
+    if arguments.wait:
+        if action == "mode" and MODE_NAMES[arguments.mode] is Mode.VELOCITY:
+            say("armature: mode velocity goes on until another mode is sent: leave out --wait")
+            return USAGE
+        # A loop that is being started is waited for, too.
+        patience_s = min(_PATIENCE_S, math.inf if arguments.timeout is None else arguments.timeout)
+    with open_client(reach, patience_s) as client:
         status: LoopStatus | None = None
         duration_s = arguments.duration
         try:
-            if arguments.action in _MOVING:
+            if action in _MOVING:
                 status = client.status()
-                if not _may_move(arguments, status):
+                if not _may_move(action, status, reach, is_armed=arguments.arm):
                     return USAGE
-                if arguments.action == "play":
+                if action == "play":
                     duration_s = _upload(client, arguments.file, status)
-            result = client.ask(_MAKERS[arguments.action](arguments))
+            result = client.ask(_MAKERS[action](arguments))
         except CommandRefusedError as error:
-            return _say_refusal(arguments, error)
+            say(f"armature: {action} refused ({error.code}): {error.message}")
+            if is_json:
+                refusal = {"code": error.code, "message": error.message}
+                print_json({"action": action, "ok": False, "error": refusal})
+            return FAILED
         exit_code, ending = OK, "accepted"
         if arguments.wait:
             exit_code, ending = wait_until(
-                client,
-                arguments.action,
-                before=status,
-                timeout_s=arguments.timeout,
-                duration_s=duration_s,
+                client, action, before=status, timeout_s=arguments.timeout, duration_s=duration_s
             )
-    if arguments.action == "record start" and not (result or {}).get("has_recorder", True):
+    if action == "record start" and not (result or {}).get("has_recorder", True):
         say("armature: warning: no recorder reports: start `armature record` within 60 s")
-    _say_ending(arguments, exit_code, ending, result)
+    is_ok = exit_code == OK
+    if is_json:
+        print_json({"action": action, "ok": is_ok, "ending": ending, "result": result})
+    if not is_ok:
+        say(f"armature: {action}: {ending}")
+    elif not is_json:
+        print(f"{action}: {ending}")
     return exit_code
 
 
-def _patience_s(arguments: argparse.Namespace) -> float:
-    """How long to wait for a loop that is being started."""
-    if not arguments.wait:
-        return 0.0
-    return _PATIENCE_S if arguments.timeout is None else min(_PATIENCE_S, arguments.timeout)
-
-
-def _say_refusal(arguments: argparse.Namespace, error: CommandRefusedError) -> int:
-    say(f"armature: {arguments.action} refused ({error.code}): {error.message}")
-    if arguments.json:
-        refusal = {"code": error.code, "message": error.message}
-        print_json({"action": arguments.action, "ok": False, "error": refusal})
-    return FAILED
-
-
-def _say_ending(arguments: argparse.Namespace, exit_code: int, ending: str, result: object) -> None:
-    is_ok = exit_code == OK
-    if arguments.json:
-        print_json({"action": arguments.action, "ok": is_ok, "ending": ending, "result": result})
-    if is_ok and not arguments.json:
-        print(f"{arguments.action}: {ending}")
-    if not is_ok:
-        say(f"armature: {arguments.action}: {ending}")
-
-
-def _may_move(arguments: argparse.Namespace, status: LoopStatus) -> bool:
+def _may_move(action: str, status: LoopStatus, reach: Reach, *, is_armed: bool) -> bool:
     """Whether a motor may move; on a real robot its limits are shown first."""
-    if status.is_virtual or status.link.removeprefix("spy+").startswith("mock"):
+    if status.is_mock:
         return True
     say(f"robot {status.robot} on {status.link} is real; its limits:")
-    for line in _limits(arguments):
+    for line in _limits(reach):
         say(f"  {line}")
-    if not arguments.arm:
-        say(f"armature: {arguments.action} can move its motors: add --arm if that is safe now")
-    return bool(arguments.arm)
+    if not is_armed:
+        say(f"armature: {action} can move its motors: add --arm if that is safe now")
+    return is_armed
 
 
-def _limits(arguments: argparse.Namespace) -> list[str]:
+def _limits(reach: Reach) -> list[str]:
     """The joints' limits, from the robot file that the loop uses."""
     from daq.robot import parse_robot
     from daq.stream.subscriber import Subscriber
 
-    where, keys = find_loop(arguments)
+    where, keys = find_loop(reach)
     try:
         with Subscriber(where, keys=keys) as subscriber:
             session = subscriber.wait_for_session(3.0)

@@ -12,7 +12,7 @@ from daq.stream.command_client import CommandClient
 from daq.stream.errors import CommandTimeoutError
 from daq.stream.messages import LoopStatus, Quantiles
 from tools.shared.cli import OK, Verbs, add_json_option, add_verb, make_console, print_json
-from tools.shared.reach import add_reach_options, open_client
+from tools.shared.reach import Reach, add_reach_options, open_client
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -53,7 +53,7 @@ def _rate(text: str) -> float:
 def _status(arguments: argparse.Namespace) -> int:
     if arguments.watch is not None and (arguments.json or not sys.stdout.isatty()):
         raise ConfigError("--watch", ["needs a terminal; ask repeatedly with --json instead"])
-    with open_client(arguments) as client:
+    with open_client(Reach.from_namespace(arguments)) as client:
         status = client.status()
         if arguments.json:
             print_json(status)

@@ -131,6 +131,7 @@ def make_status(**changes: Any) -> LoopStatus:
         "session": "run-1",
         "robot": "laas4",
         "link": "mock",
+        "is_mock": True,
         "is_virtual": False,
         "uptime_s": 12.0,
         "seq": 12000,

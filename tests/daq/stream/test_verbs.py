@@ -106,7 +106,7 @@ MOVING = [words for words in COMMANDS if words.split()[0] in ("enable", "mode", 
 
 @pytest.mark.parametrize("words", MOVING)
 def test_real_robot_needs_arm(send: Any, loop: Any, words: str) -> None:
-    loop.will_be({"link": "spi"})
+    loop.will_be({"link": "spi", "is_mock": False})
 
     result = send(*words.split())
 
@@ -119,7 +119,7 @@ def test_real_robot_needs_arm(send: Any, loop: Any, words: str) -> None:
 
 
 def test_armed(send: Any, loop: Any) -> None:
-    loop.will_be({"link": "spi"})
+    loop.will_be({"link": "spi", "is_mock": False})
 
     result = send("enable", "--arm")
 
@@ -130,7 +130,7 @@ def test_armed(send: Any, loop: Any) -> None:
 
 def test_limits_are_not_known(send: Any, loop: Any, server: Any) -> None:
     server.is_publishing = False
-    loop.will_be({"link": "serial:///dev/ttyUSB0"})
+    loop.will_be({"link": "serial:///dev/ttyUSB0", "is_mock": False})
 
     result = send("enable")
 
@@ -140,18 +140,21 @@ def test_limits_are_not_known(send: Any, loop: Any, server: Any) -> None:
 
 @pytest.mark.parametrize("words", ["stop", "disable", "reset", "play-stop", "record stop"])
 def test_what_cannot_move_needs_no_arm(send: Any, loop: Any, words: str) -> None:
-    loop.will_be({"link": "spi"})
+    loop.will_be({"link": "spi", "is_mock": False})
 
     assert send(*words.split()).exit_code == OK
 
 
-@pytest.mark.parametrize(
-    "change", [{"link": "mock"}, {"link": "spy+mock"}, {"link": "spi", "is_virtual": True}]
-)
-def test_mock_needs_no_arm(send: Any, loop: Any, change: dict[str, Any]) -> None:
-    loop.will_be(change)
+def test_a_mock_needs_no_arm(send: Any, loop: Any) -> None:
+    loop.will_be({"is_mock": True})
 
     assert send("enable").exit_code == OK
+
+
+def test_the_name_of_a_link_makes_no_mock(send: Any, loop: Any) -> None:
+    loop.will_be({"link": "mock", "is_mock": False})
+
+    assert (send("enable").exit_code, loop.told(Enable)) == (USAGE, [])
 
 
 # --- waiting --------------------------------------------------------------------------------------
