@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import tty
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +80,19 @@ def test_a_real_device_needs_leave(lab: Any, real: RealBoard) -> None:
     result = real.run("--enable")
     assert result.exit_code == 2
     assert real.received == b""
+
+
+def test_a_serial_port_is_never_taken_for_a_mock(lab: Any, real: RealBoard) -> None:
+    near, far = pty.openpty()
+    tty.setraw(near)
+    os.set_blocking(near, False)
+    link = f"serial://{os.ttyname(far)}"
+    result = lab.do(*lab.here("loop", "--robot", "bench1", "--link", link, "--enable"))
+    assert result.exit_code == 2
+    with pytest.raises(BlockingIOError):
+        os.read(near, 1)
+    os.close(near)
+    os.close(far)
 
 
 def test_with_leave_it_is_driven(lab: Any, real: RealBoard) -> None:

@@ -196,8 +196,7 @@ _FILES = (
 def _run(step: Step) -> tuple[float, int, dict[str, Any]]:
     """Run a command; returns how long it took, its exit code and what it said."""
     started_s = time.perf_counter()
-    errors: list[str] = []
-    process = Process((*step.words, "--json"), os.environ, errors.append)
+    process = Process((*step.words, "--json"), os.environ, keeps_errors=True)
     try:
         with progress_steps(step.name):
             out = process.output()
@@ -210,7 +209,7 @@ def _run(step: Step) -> tuple[float, int, dict[str, Any]]:
         process.kill()
     seconds, exit_code = time.perf_counter() - started_s, process.exit_code or OK
     if exit_code != OK:
-        say("\n".join(errors))
+        say(process.errors.rstrip("\n"))
     facts: dict[str, Any] = msgspec.json.decode(out) if out.strip() else {}
     say(f"    done in {seconds:.1f} s")
     return seconds, exit_code, facts

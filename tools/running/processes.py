@@ -7,11 +7,10 @@ and the kernel ends them when we are killed.
 from __future__ import annotations
 
 import ctypes
-import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 OUR_COMMAND = (sys.executable, "-P", "-m", "tools.main")
 """`armature`; -P because a folder called `tools` where we happen to be is none of ours."""
@@ -30,24 +29,27 @@ class Process:
     Args:
         words: The verb and its options.
         environment: All of its environment.
-        tell: Gets the lines that it writes to stderr, whenever `listen` is called; by default they
-            go where ours go.
         inherits: Descriptors that it gets from us.
+        keeps_errors: Whether what it writes to stderr is kept, too; by default it goes where ours
+            goes.
+
+    Attributes:
+        errors: What it has written to stderr, once `output` has returned.
     """
 
     def __init__(
         self,
         words: Sequence[str],
         environment: Mapping[str, str],
-        tell: Callable[[str], None] | None = None,
         *,
         inherits: Sequence[int] = (),
+        keeps_errors: bool = False,
     ) -> None:
         self.words = tuple(words)
         self._environment = dict(environment)
-        self._tell = tell
         self._inherits = tuple(inherits)
-        self._unfinished = b""
+        self._keeps_errors = keeps_errors
+        self.errors = ""
         self._process = self._start()
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -55,27 +57,12 @@ class Process:
             [*OUR_COMMAND, *self.words],
             env=self._environment,
             stdout=subprocess.PIPE,
-            stderr=None if self._tell is None else subprocess.PIPE,
+            stderr=subprocess.PIPE if self._keeps_errors else None,
             stdin=subprocess.DEVNULL,
             start_new_session=True,
             pass_fds=self._inherits,
             preexec_fn=end_with_parent,  # noqa: PLW1509 - nothing but one system call
         )
-
-    def listen(self) -> None:
-        """Pass on the lines that it has written meanwhile; never waits."""
-        stream = self._process.stderr
-        if stream is None or stream.closed or self._tell is None:
-            return
-        os.set_blocking(stream.fileno(), False)
-        while chunk := stream.read(1 << 16):
-            self._pass_on(chunk)
-
-    def _pass_on(self, chunk: bytes) -> None:
-        *lines, self._unfinished = (self._unfinished + chunk).split(b"\n")
-        for line in lines:
-            if self._tell is not None:
-                self._tell(line.decode(errors="replace"))
 
     @property
     def exit_code(self) -> int | None:
@@ -114,11 +101,8 @@ class Process:
         Raises:
             subprocess.TimeoutExpired: It takes longer.
         """
-        self.listen()
-        if self._process.stderr is not None:
-            os.set_blocking(self._process.stderr.fileno(), True)
         out, errors = self._process.communicate(timeout=timeout_s)
-        self._pass_on(errors or b"")
+        self.errors = (errors or b"").decode(errors="replace")
         return out
 
     def kill(self) -> None:

@@ -193,9 +193,9 @@ class Control:
     def step(self) -> None:
         """Write the next commands."""
         if self._play is not None:
-            self._step_play()
+            self._step_play(self._play)
         elif self.homing is not None:
-            self._step_homing()
+            self._step_homing(self.homing)
         elif self._busy:
             for track in self._busy:
                 track.step()
@@ -203,9 +203,8 @@ class Control:
                 self._busy = [track for track in self._busy if track.is_busy]
                 self.is_busy = bool(self._busy)
 
-    def _step_play(self) -> None:
-        motion, count = self._play, len(self.tracks)
-        assert motion is not None  # noqa: S101 - the caller has looked
+    def _step_play(self, motion: moves.Sequence) -> None:
+        count = len(self.tracks)
         row = motion.row(self._k)
         self._k += 1
         for number, track in enumerate(self.tracks):
@@ -220,9 +219,7 @@ class Control:
                 track.enter(Mode.HOLD, None)
             self.note_change()
 
-    def _step_homing(self) -> None:
-        homing = self.homing
-        assert homing is not None  # noqa: S101 - the caller has looked
+    def _step_homing(self, homing: HomingRun) -> None:
         for track, (motor_rad, motor_rad_s) in zip(self.tracks, homing.step(), strict=True):
             if track.is_busy:
                 track.step()
