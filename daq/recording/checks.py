@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 import h5py
 import numpy as np
 
-from daq.recording.bounds import ENTRIES_MAX, ROWS_MAX, check_rows, check_stored
 from daq.recording.errors import (
     RecordingFormatError,
     RecordingIncompleteError,
     RecordingVersionError,
+    reading,
 )
 from daq.recording.layout import (
     ATTRIBUTES,
@@ -30,7 +32,45 @@ from daq.recording.layout import (
 )
 from daq.robot.load import FILE_SIZE_MAX
 
+ROWS_MAX = 1 << 32
+"""Samples: 50 days at 1 kHz, some 200 GB."""
+ENTRIES_MAX = 1_000_000
+"""Entries of a table beyond one per sample and board: of damaged replies there are no more."""
+CHUNK_BYTES_MAX = 8 << 20
+"""Ours have 128 kB, those that h5py and h5repack choose at most 1 MB."""
+_INFLATED_MAX = 1032
+"""Bytes that deflate makes at most out of one."""
+_REFERENCE_BYTES = 16
+"""What a text takes in its dataset; itself it is elsewhere in the file."""
+
 _GROUPS = {SAMPLES: tuple(COLUMNS.values()), **TABLES}
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """A dataset as the file describes it; none of its values is read for that."""
+
+    dataset: h5py.Dataset
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    chunks: tuple[int, ...] | None
+    stored_bytes: int
+
+    @classmethod
+    def of(cls, dataset: h5py.Dataset) -> Self:
+        """Ask h5py for all of it."""
+        return cls(
+            dataset,
+            str(dataset.name),
+            dataset.shape,
+            dataset.dtype,
+            dataset.chunks,
+            dataset.id.get_storage_size(),
+        )
+
+
+_Groups = Mapping[str, Mapping[str, _Stored]]
 
 
 def check_version(path: Path, file: h5py.File) -> None:
@@ -40,20 +80,23 @@ def check_version(path: Path, file: h5py.File) -> None:
         RecordingFormatError: It is something else.
         RecordingVersionError: It is of another major version.
     """
-    if plain(file.attrs.get("format")) != FORMAT:
+    with reading(path):
+        kind, major, minor, writer = (
+            file.attrs.get(name)
+            for name in ("format", "version_major", "version_minor", "armature_version")
+        )
+    if plain(kind) != FORMAT:
         raise RecordingFormatError(path, f"an HDF5 file, but no {FORMAT}")
-    versions = {name: file.attrs[name] for name in ("version_major", "version_minor")}
-    for name, value in versions.items():
+    for name, value in (("version_major", major), ("version_minor", minor)):
         if not _is_integer(value):
             _refuse_attribute(path, name, value, "a whole number")
-    major, minor = map(int, versions.values())
-    if major == VERSION_MAJOR:
+    if int(major) == VERSION_MAJOR:
         return
-    writer = plain(file.attrs.get("armature_version", "unknown"))
     remedy = (
         "install a newer armature"
-        if major > VERSION_MAJOR
-        else f"convert it with a version of armature that reads both (armature {writer} wrote it)"
+        if int(major) > VERSION_MAJOR
+        else "convert it with a version of armature that reads both "
+        f"(armature {plain(writer) or 'unknown'} wrote it)"
     )
     raise RecordingVersionError(
         path, f"format version {major}.{minor}, this armature reads {VERSION_MAJOR}.x: {remedy}"
@@ -66,10 +109,11 @@ def check_storage(path: Path, file: h5py.File) -> None:
     Raises:
         RecordingFormatError: Something is in another file, or a link.
     """
-    name = stored_elsewhere(file)
-    for group in _GROUPS:
-        if name is None and isinstance(file.get(group), h5py.Group):
-            name = stored_elsewhere(file[group])
+    with reading(path):
+        name = stored_elsewhere(file)
+        for group in _GROUPS:
+            if name is None and isinstance(file.get(group), h5py.Group):
+                name = stored_elsewhere(file[group])
     if name is not None:
         raise RecordingFormatError(path, f"{name} is stored elsewhere: no recording has that")
 
@@ -98,33 +142,40 @@ def check_content(path: Path, file: h5py.File) -> dict[str, Any]:
         RecordingIncompleteError: It was not, or something is missing or of another shape.
         RecordingFormatError: Something is of another type, or cannot be in the file.
     """
-    if plain(file.attrs.get("complete")) != 1:
+    with reading(path):
+        attributes = dict(file.attrs.items())
+    if plain(attributes.get("complete")) != 1:
         raise RecordingIncompleteError(
             path, "was not finished: `armature recover` makes it anew from its journal"
         )
-    attributes = dict(file.attrs.items())
-    groups = {
-        name: dict(file[name].items()) if isinstance(file.get(name), h5py.Group) else {}
-        for name in _GROUPS
-    }
+    with reading(path):
+        robot, groups = file.get(ROBOT), {name: _datasets(file.get(name)) for name in _GROUPS}
     minor = int(attributes["version_minor"])
     expected = [attribute for attribute in ATTRIBUTES if attribute.since_minor <= minor]
     missing = [attribute.name for attribute in expected if attribute.name not in attributes]
-    if not isinstance(file.get(ROBOT), h5py.Dataset):
+    if not isinstance(robot, h5py.Dataset):
         missing.append(ROBOT)
-    for group, layouts in _GROUPS.items():
-        for layout in layouts:
-            is_wanted = not layout.is_optional or layout.name in groups[group]
-            if is_wanted and not isinstance(groups[group].get(layout.name), h5py.Dataset):
-                missing.append(f"{group}/{layout.name}")
+    missing += [
+        f"{group}/{layout.name}"
+        for group, layouts in _GROUPS.items()
+        for layout in layouts
+        if not layout.is_optional and layout.name not in groups[group]
+    ]
     if missing:
         raise RecordingIncompleteError(
             path, f"{', '.join(missing)} missing: copy the file again, or recover its journal"
         )
     _check_attributes(path, attributes, expected)
     _check_datasets(path, groups, attributes)
-    _check_robot(path, file[ROBOT], attributes["robot_sha256"])
+    _check_robot(path, robot, attributes["robot_sha256"])
     return {name: plain(value) for name, value in attributes.items()}
+
+
+def _datasets(group: object) -> dict[str, _Stored]:
+    if not isinstance(group, h5py.Group):
+        return {}
+    items = group.items()
+    return {name: _Stored.of(item) for name, item in items if isinstance(item, h5py.Dataset)}
 
 
 def _check_attributes(
@@ -151,9 +202,7 @@ def _refuse_attribute(path: Path, name: str, value: Any, expected: str) -> NoRet
     )
 
 
-def _check_datasets(
-    path: Path, groups: Mapping[str, Mapping[str, Any]], attributes: Mapping[str, Any]
-) -> None:
+def _check_datasets(path: Path, groups: _Groups, attributes: Mapping[str, Any]) -> None:
     boards = len(attributes["board_names"])
     widths = {
         Axis.JOINTS: len(attributes["joint_names"]),
@@ -163,39 +212,61 @@ def _check_datasets(
     samples = 0
     for group, layouts in _GROUPS.items():
         rows = (groups[group][layouts[0].name].shape or (0,))[0]
+        limit = ENTRIES_MAX + samples * max(boards, 1)
+        if group == SAMPLES:
+            samples, limit = rows, ROWS_MAX
         for layout in layouts:
             if layout.name in groups[group]:
                 shape = (rows,) if layout.axis is Axis.NONE else (rows, widths[layout.axis])
                 _check_dataset(path, groups[group][layout.name], layout, shape)
-        if group == SAMPLES:
-            samples = rows
-            check_rows(path, group, rows, ROWS_MAX)
-        else:
-            check_rows(path, group, rows, ENTRIES_MAX + samples * max(boards, 1))
-    every = [item for group in groups.values() for item in group.values()]
-    check_stored(path, [item for item in every if isinstance(item, h5py.Dataset)])
+        if rows > limit:
+            raise RecordingFormatError(
+                path, f"{group} has {rows} rows, limit {limit}: the file is damaged"
+            )
+        for stored in groups[group].values():
+            _check_size(path, stored)
 
 
-def _check_dataset(
-    path: Path, dataset: h5py.Dataset, layout: Dataset, shape: tuple[int, ...]
-) -> None:
-    is_right = _is_text(dataset) if layout.dtype == "str" else dataset.dtype == layout.dtype
-    if dataset.shape != shape or not is_right:
+def _check_dataset(path: Path, stored: _Stored, layout: Dataset, shape: tuple[int, ...]) -> None:
+    is_right = _is_text(stored.dtype) if layout.dtype == "str" else stored.dtype == layout.dtype
+    if stored.shape != shape or not is_right:
         raise RecordingIncompleteError(
             path,
-            f"{dataset.name} has shape {dataset.shape} and type {dataset.dtype}, expected {shape} "
+            f"{stored.name} has shape {stored.shape} and type {stored.dtype}, expected {shape} "
             f"and {layout.dtype}; the file is damaged: copy it again, or recover its journal",
         )
 
 
-def _check_robot(path: Path, dataset: h5py.Dataset, sha256: str) -> None:
-    if dataset.shape != () or not _is_text(dataset):
+def _check_size(path: Path, stored: _Stored) -> None:
+    """Whether a dataset's values can be in the file: before memory is taken for them."""
+    item_bytes = _REFERENCE_BYTES if stored.dtype.kind == "O" else stored.dtype.itemsize
+    chunk_bytes = math.prod(stored.chunks or (0,)) * item_bytes
+    if chunk_bytes > CHUNK_BYTES_MAX:
         raise RecordingFormatError(
             path,
-            f"{ROBOT} has shape {dataset.shape} and type {dataset.dtype}, expected one text of "
+            f"{stored.name} has chunks of {chunk_bytes} bytes, limit {CHUNK_BYTES_MAX}: the file "
+            "is damaged, copy it again",
+        )
+    declared = math.prod(stored.shape or (0,)) * item_bytes
+    if declared > stored.stored_bytes * (_INFLATED_MAX if stored.chunks else 1):
+        raise RecordingFormatError(
+            path,
+            f"{stored.name} declares {declared} bytes and has {stored.stored_bytes}: the file is "
+            "damaged, copy it again",
+        )
+
+
+def _check_robot(path: Path, dataset: h5py.Dataset, sha256: str) -> None:
+    with reading(path):
+        shape, dtype = dataset.shape, dataset.dtype
+    if shape != () or not _is_text(dtype):
+        raise RecordingFormatError(
+            path,
+            f"{ROBOT} has shape {shape} and type {dtype}, expected one text of "
             "variable length, the robot file: the file is damaged",
         )
-    text = dataset[()]
+    with reading(path):
+        text = dataset[()]
     if len(text) > FILE_SIZE_MAX:
         raise RecordingFormatError(
             path, f"{ROBOT} has {len(text)} bytes, limit {FILE_SIZE_MAX}: the file is damaged"
@@ -215,8 +286,8 @@ def _check_robot(path: Path, dataset: h5py.Dataset, sha256: str) -> None:
         )
 
 
-def _is_text(dataset: h5py.Dataset) -> bool:
-    kind = h5py.check_string_dtype(dataset.dtype)
+def _is_text(dtype: np.dtype[Any]) -> bool:
+    kind = h5py.check_string_dtype(dtype)
     return kind is not None and kind.length is None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 
-from daq.recording.bounds import CHUNK_BYTES_MAX, ROWS_MAX
+from daq.recording.checks import CHUNK_BYTES_MAX, ROWS_MAX
 from daq.recording.datasets import CHUNK_ROWS
 from daq.recording.layout import (
     ATTRIBUTES,

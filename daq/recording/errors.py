@@ -56,17 +56,19 @@ class RecordingWriteError(RecordingError, OSError):
         self.errno = number
 
 
-# What h5py raises for whatever the HDF5 library complains about.
-_H5PY_ERRORS = (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError, IndexError)
+_H5PY_ERRORS = (OSError, RuntimeError, KeyError, ValueError, TypeError)
+"""What h5py raises for damaged contents, found by changing and cutting bytes: mostly the first
+three; `ValueError` and `TypeError` for types that NumPy does not have."""
 
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turns what h5py raises into a `RecordingFormatError`."""
+    """Turns what h5py raises into a `RecordingFormatError`.
+
+    Only around calls of h5py: a mistake of ours must not be called a damaged file.
+    """
     try:
         yield
-    except RecordingError:
-        raise
     except _H5PY_ERRORS as error:
         raise RecordingFormatError(
             path, f"damaged, or no recording ({error}): copy it again, or recover its journal"

@@ -28,7 +28,6 @@ from daq.robot import Robot, parse_robot
 
 Array = np.ndarray[Any, np.dtype[Any]]
 BLOCK_ROWS = 1 << 16
-_EVENTS_AT_ONCE = 256
 _CACHE_BYTES = 1 << 20
 """Of each dataset. HDF5 2 would keep 8 MB: 100 MB for a recording that is gone through once."""
 
@@ -66,11 +65,12 @@ class Column:
     def __init__(self, dataset: h5py.Dataset, path: Path) -> None:
         self._dataset = dataset
         self._path = path
-        self.name = str(dataset.name).rpartition("/")[2]
-        self.unit = str(dataset.attrs.get("unit", ""))
-        self.description = str(dataset.attrs.get("description", ""))
-        self.shape: tuple[int, ...] = dataset.shape
-        self.dtype: np.dtype[Any] = dataset.dtype
+        with reading(path):
+            self.name = str(dataset.name).rpartition("/")[2]
+            self.unit = str(dataset.attrs.get("unit", ""))
+            self.description = str(dataset.attrs.get("description", ""))
+            self.shape: tuple[int, ...] = dataset.shape
+            self.dtype: np.dtype[Any] = dataset.dtype
 
     @property
     def codes(self) -> dict[int, str]:
@@ -123,7 +123,9 @@ class Recording(Mapping[str, Column]):
         self.path = path
         self._file = file
         self.attributes = attributes
-        self._columns = {name: Column(data, path) for name, data in file[SAMPLES].items()}
+        with reading(path):
+            datasets = dict(file[SAMPLES].items())
+        self._columns = {name: Column(data, path) for name, data in datasets.items()}
         self.sample_count = len(self._columns["seq"])
 
     def __enter__(self) -> Self:
@@ -263,23 +265,16 @@ class Recording(Mapping[str, Column]):
     @property
     def events(self) -> tuple[RecordedEvent, ...]:
         """What happened meanwhile."""
-        columns = [self._table_column(f"events/{name}") for name in RecordedEvent._fields]
-        size = 0
-        found: list[RecordedEvent] = []
-        for start in range(0, len(columns[0]), _EVENTS_AT_ONCE):
-            values = [column[start : start + _EVENTS_AT_ONCE] for column in columns]
-            size += sum(len(text) for texts in values[2:] for text in texts)
-            # HDF5 does not compress text; but one text may stand in any number of rows.
-            if size > self._file.id.get_filesize():
-                raise RecordingFormatError(
-                    self.path, "its events have more text than the file: the file is damaged"
-                )
-            with reading(self.path):
-                found += (
-                    RecordedEvent(int(seq), int(t_ns), *(text.decode() for text in texts))
-                    for seq, t_ns, *texts in zip(*values, strict=True)
-                )
-        return tuple(found)
+        columns = [self._table_column(f"events/{name}")[:] for name in RecordedEvent._fields]
+        try:
+            return tuple(
+                RecordedEvent(int(seq), int(t_ns), *(text.decode() for text in texts))
+                for seq, t_ns, *texts in zip(*columns, strict=True)
+            )
+        except UnicodeDecodeError as error:
+            raise RecordingFormatError(
+                self.path, f"its events are no UTF-8 text ({error}): the file is damaged"
+            ) from error
 
     @property
     def gaps(self) -> tuple[Gap, ...]:
@@ -299,7 +294,8 @@ class Recording(Mapping[str, Column]):
         if not self._file:
             raise RecordingError(self.path, "is closed: read inside of its `with` block")
         with reading(self.path):
-            return Column(self._file[name], self.path)
+            dataset = self._file[name]
+        return Column(dataset, self.path)
 
 
 def open_recording(path: str | os.PathLike[str]) -> Recording:
@@ -319,10 +315,9 @@ def open_recording(path: str | os.PathLike[str]) -> Recording:
     path = Path(path)
     file = _open_file(path)
     try:
-        with reading(path):
-            check_version(path, file)
-            check_storage(path, file)
-            return Recording(path, file, check_content(path, file))
+        check_version(path, file)
+        check_storage(path, file)
+        return Recording(path, file, check_content(path, file))
     except BaseException:
         with suppress(OSError, RuntimeError):
             file.close()
@@ -347,7 +342,7 @@ def _open_file(path: Path) -> h5py.File:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise RecordingFormatError(path, f"cannot be read: {reason}") from error
+    if not h5py.is_hdf5(path):
+        raise RecordingFormatError(path, "no HDF5 file, so no recording")
     with reading(path):
-        if not h5py.is_hdf5(path):
-            raise RecordingFormatError(path, "no HDF5 file, so no recording")
         return h5py.File(path, "r", rdcc_nbytes=_CACHE_BYTES)
