@@ -38,7 +38,7 @@ from daq.recording.bench_events import (
     SWING_END,
     UNSETTLED,
 )
-from daq.samples.states import State
+from daq.recording.states import State
 from daq.stream import messages as m
 from daq.stream.errors import RefusedError
 

@@ -17,7 +17,7 @@ from daq.boards.outcomes import Counters, Reading
 from daq.errors import UnsafeCommandError
 from daq.links.failures import transport_error
 from daq.links.link import Link
-from daq.samples.states import Outcome
+from daq.recording.states import Outcome
 from firmware_protocol.codec import FrameCodec, command_codec, reply_codec
 from firmware_protocol.errors import ProtocolError, ProtocolVersionError, is_idle_line
 from firmware_protocol.fields import Framing

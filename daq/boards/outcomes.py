@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from daq.samples.states import Outcome
+from daq.recording.states import Outcome
 from firmware_protocol.values import ReplyValues
 
 

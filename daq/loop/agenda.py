@@ -14,7 +14,7 @@ import numpy as np
 from daq.loop.safety.machine import Machine
 from daq.loop.setup import Loop
 from daq.loop.tracks.control import Control
-from daq.samples.states import State
+from daq.recording.states import State
 from daq.stream import messages as m
 from daq.stream.errors import RefusedError
 

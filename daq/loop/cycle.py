@@ -19,8 +19,8 @@ from daq.loop.safety.machine import Machine
 from daq.loop.safety.monitor import DeadlineBudget, UnitGuard
 from daq.loop.schedule import Chore, Schedule
 from daq.loop.tracks.control import Control
+from daq.recording.states import State
 from daq.samples.sample import SKIPPED_MAX, TIMING_MAX_NS, SampleLayout
-from daq.samples.states import State
 
 
 class Cycle:

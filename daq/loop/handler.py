@@ -14,8 +14,8 @@ from daq.loop.tracks.upload import Upload
 from daq.loop.wording import beyond
 from daq.motion.errors import MotionError
 from daq.motion.homing import HINT_MAX
+from daq.recording.states import SETTABLE_MODES, Mode, State
 from daq.robot import DrivenRobot, Gains
-from daq.samples.states import SETTABLE_MODES, Mode, State
 from daq.stream import messages as m
 from daq.stream.errors import RefusedError
 

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Protocol
 
 from daq.loop.cycle import Cycle
-from daq.samples.states import State
+from daq.recording.states import State
 
 _FAREWELL_CYCLES = 3
 """Commands with ES off that go out before the loop ends: one may get lost on the way."""

@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from daq.motion.errors import TrajectoryFileError
 from daq.motion.table_file import QUANTITIES, Table, read_table
+from daq.recording.whole_files import replace_file
 from daq.stream.messages import ROWS_MAX
 
 Array = NDArray[np.float64]
@@ -153,26 +154,21 @@ def write_trajectory(
                 path,
                 f"{QUANTITIES[key].dataset} has shape {array.shape}, t_s {rows}, q_rad {shape}",
             )
-    temporary = path.with_name(f".{path.name}.part")
+    # In memory, since HDF5 leaves files open that it cannot write, and says so at length.
+    data = io.BytesIO()
+    with h5py.File(data, "w") as file:
+        file.attrs.update(attributes or {})
+        for key, array in arrays.items():
+            dataset = file.create_dataset(
+                QUANTITIES[key].dataset, data=array, compression="gzip", shuffle=True
+            )
+            dataset.attrs["units"] = QUANTITIES[key].units[0]
+        if joint_names:
+            file.attrs["joints"] = list(joint_names)
     try:
-        # In memory, since HDF5 leaves files open that it cannot write, and says so at length.
-        data = io.BytesIO()
-        with h5py.File(data, "w") as file:
-            file.attrs.update(attributes or {})
-            for key, array in arrays.items():
-                dataset = file.create_dataset(
-                    QUANTITIES[key].dataset, data=array, compression="gzip", shuffle=True
-                )
-                dataset.attrs["units"] = QUANTITIES[key].units[0]
-            if joint_names:
-                file.attrs["joints"] = list(joint_names)
-        temporary.write_bytes(data.getvalue())
-        temporary.replace(path)
+        replace_file(path, data.getvalue())
     except OSError as error:
-        reason = error.strerror or str(error).partition(",")[0]
-        raise OSError(f"{path}: cannot be written: {reason}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+        raise OSError(f"{path}: cannot be written: {error.strerror}") from error
 
 
 def _check_time(table: Table, period_s: float) -> None:

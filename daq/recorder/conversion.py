@@ -21,7 +21,6 @@ from daq.recording import RecordingError, RecordingWriter, open_recording
 from daq.samples.batches import (
     KIND_BATCH,
     BatchError,
-    Event,
     Header,
     Session,
     decode_header,
@@ -194,7 +193,7 @@ class _Passage:
         count = 0
         for header, payload in self._batches():
             if header.events:
-                writer.add_events(map(_storable, header.events))
+                writer.add_events(header.events)
             self._last_pair = header.t_ns, header.utc_ns
             pairs = self._clock_pairs
             if not pairs or header.t_ns - pairs[-1][0] >= _CLOCK_PAIR_EVERY_NS:
@@ -258,8 +257,3 @@ def _decoder(session: Session, journal: Path) -> ColumnDecoder:
         return ColumnDecoder(session)
     except (DaqError, ProtocolError, ValueError, LookupError) as error:
         raise JournalError(journal, f"its session is not understood: {error}") from error
-
-
-def _storable(event: Event) -> Event:
-    """HDF5 ends a text at its first NUL."""
-    return replace(event, text=event.text.replace("\0", "\N{REPLACEMENT CHARACTER}"))

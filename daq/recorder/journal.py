@@ -27,6 +27,7 @@ from daq.recorder.contents import (
     Scan,
     read_contents,
 )
+from daq.recording.whole_files import sync_directory
 from daq.samples.batches import (
     KIND_BATCH,
     KIND_SESSION,
@@ -291,19 +292,6 @@ def is_journal(file: int) -> bool:
     """Whether an open file begins as a journal does, or would have if it had come so far."""
     start = os.pread(file, len(MAGIC), 0)
     return MAGIC.startswith(start)
-
-
-def sync_directory(path: Path) -> None:
-    """Make the names in a directory safe on the disk.
-
-    Raises:
-        OSError: It cannot be opened.
-    """
-    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
 
 
 def _head(session_data: bytes, part: Part) -> bytes:

@@ -10,6 +10,7 @@ import numpy as np
 
 from daq.recording.info import RecordingInfo
 from daq.recording.layout import Axis, Dataset
+from daq.recording.text import plain
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -92,7 +93,7 @@ class TableWriter:
         columns = zip(*self._rows, strict=True)
         for dataset, is_text, values in zip(self._datasets, self._are_texts, columns, strict=True):
             dataset.resize(end, axis=0)
-            dataset[self._count :] = list(map(clean, values)) if is_text else np.array(values)
+            dataset[self._count :] = list(map(plain, values)) if is_text else np.array(values)
         self._count, self._rows = end, []
 
 
@@ -118,8 +119,3 @@ def _create(
             dataset.attrs[f"{key}s"] = np.array(list(names), np.int64)
             dataset.attrs.create(f"{key}_names", list(names.values()), dtype=h5py.string_dtype())
     return dataset
-
-
-def clean(text: str) -> str:
-    """What HDF5 can store: no NUL, nothing that is not UTF-8."""
-    return text.encode(errors="replace").decode().replace("\0", "\N{SYMBOL FOR NULL}")

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from daq.recording.errors import RecordingExistsError, writing
+from daq.recording.whole_files import give_name
 
 
 class PatientFile:
@@ -131,21 +132,7 @@ def publish(part: Path, path: Path) -> None:
     """
     with writing(path):
         try:
-            try:
-                os.link(part, path)  # unlike a rename, it never overwrites
-            except FileExistsError:
-                raise
-            except OSError:
-                # No hard links here, as on FAT: take the name first.
-                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o640))
-                os.replace(part, path)
-            else:
-                os.unlink(part)
+            give_name(part, path)
         except FileExistsError:
             refuse_existing(path)
             raise
-        directory = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 
-from daq.samples.states import Mode, Outcome, State
+from daq.recording.states import Mode, Outcome, State
 
 FORMAT = "armature recording"
 VERSION_MAJOR = 1

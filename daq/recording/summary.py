@@ -26,7 +26,7 @@ _FACTS = (
 )
 
 
-def summary(recording: Recording) -> dict[str, Any]:
+def summarise(recording: Recording) -> dict[str, Any]:
     """What is in a recording; only plain values, as JSON has them. Reads block by block.
 
     Args:

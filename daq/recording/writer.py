@@ -19,7 +19,7 @@ import h5py
 import numpy as np
 
 from daq.recording.board_behaviour import BEHAVIOUR_NAMES
-from daq.recording.datasets import CHUNK_ROWS, ColumnWriter, TableWriter, clean
+from daq.recording.datasets import CHUNK_ROWS, ColumnWriter, TableWriter
 from daq.recording.errors import RecordingFormatError, writing
 from daq.recording.files import PatientFile, publish, refuse_existing
 from daq.recording.info import EventRow, RecordingInfo
@@ -33,6 +33,7 @@ from daq.recording.layout import (
     VERSION_MINOR,
 )
 from daq.recording.reader import open_recording
+from daq.recording.text import plain
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -213,10 +214,10 @@ class RecordingWriter:
         for name in _HEAD:
             value = getattr(info, name)
             if isinstance(value, tuple):
-                texts = [clean(text) for text in value]
+                texts = [plain(text) for text in value]
                 attributes.create(name, texts, (len(texts),), h5py.string_dtype())
             else:
-                attributes[name] = clean(value) if isinstance(value, str) else np.int64(value)
+                attributes[name] = plain(value) if isinstance(value, str) else np.int64(value)
         for name in BEHAVIOUR_NAMES:
             values = [getattr(board, name) for board in info.board_behaviours]
             attributes[f"board_{name}"] = np.array(values, np.float64)

@@ -16,11 +16,11 @@ import numpy as np
 
 from daq.recording import BoardBehaviour
 from daq.recording.info import RecordingInfo
+from daq.recording.states import Outcome
 from daq.robot import DrivenJoint, DrivenRobot, parse_robot
 from daq.samples.batches import BoardInfo, Session
 from daq.samples.frame_arrays import Array, FrameArrays, si_values
 from daq.samples.sample import SampleLayout
-from daq.samples.states import Outcome
 from firmware_protocol.fields import Field, Framing
 from firmware_protocol.profile import Profile
 from firmware_protocol.profiles import STATUS_BITS, profile_named

@@ -25,7 +25,7 @@ _TIMING_FIELDS = [
     ("transfer_ns", "<u4"),  # spent in the links
     ("work_ns", "<u4"),  # the rest of the cycle *before* this one: this one has not ended yet
     ("skipped", "<u2"),  # whole periods left out before this cycle; clipped at 65535
-    ("state", "u1"),  # `daq.samples.states.State` at the end of the cycle
+    ("state", "u1"),  # `daq.recording.states.State` at the end of the cycle
 ]
 
 

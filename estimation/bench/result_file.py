@@ -13,9 +13,9 @@ from pathlib import Path
 
 import msgspec
 
+from daq.recording.whole_files import replace_file
 from estimation.bench.result import RESULT_FORMAT, RESULT_VERSION, BenchResult
 from estimation.errors import DatasetError
-from estimation.files import replace_file
 
 __all__ = ["FILE_SIZE_MAX", "read_result", "replace_file", "write_result"]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import chain
 
-from estimation.files import name_text
+from daq.recording.text import plain
 from estimation.identification.data.gathering import reduce_samples
 from estimation.identification.data.samples import Samples
 from estimation.identification.estimators.instruments import make_instruments
@@ -71,5 +71,5 @@ def find_payload(
         inertia_kg_m2=found.inertia_kg_m2,
         misfit=found.misfit,
         notes=found.notes,
-        files=tuple(name_text(path.name) for path in request.payloads),
+        files=tuple(plain(path.name) for path in request.payloads),
     )

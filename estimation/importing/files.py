@@ -15,8 +15,8 @@ from pathlib import Path
 import h5py
 import numpy as np
 
+from daq.recording.text import plain
 from estimation.errors import DatasetError
-from estimation.files import plain
 from estimation.importing.formats.csv import BYTES_MAX, read_csv
 from estimation.importing.formats.hdf5 import read_hdf5
 from estimation.importing.formats.matlab import read_mat5

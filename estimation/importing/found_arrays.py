@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daq.recording.text import plain
 from estimation.errors import DatasetError
-from estimation.files import plain
 from estimation.importing.formats.csv import BYTES_MAX, COLUMNS_MAX, ROWS_MAX
 
 FloatArray = NDArray[np.float64]

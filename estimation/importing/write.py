@@ -20,8 +20,8 @@ from daq.recording.errors import RecordingFormatError, RecordingWriteError, writ
 from daq.recording.files import publish, refuse_existing
 from daq.recording.info import RecordingInfo
 from daq.recording.layout import COLUMNS, IMPORT_LINK, Axis
+from daq.recording.text import plain
 from daq.robot import Robot
-from estimation.files import name_text, plain
 from estimation.importing.files import ArrayFile
 from estimation.importing.measurements import ImportOptions, Measurements
 
@@ -127,10 +127,10 @@ def _info(
     start_utc_ns = files[0].path.stat().st_mtime_ns
     return RecordingInfo(
         session=f"import-{files[0].sha256[:8]}",
-        recording=name_text(path.stem),
+        recording=plain(path.stem),
         robot=robot.name,
         robot_text=robot_file.text,
-        robot_source=name_text(robot_file.source),
+        robot_source=plain(robot_file.source),
         joint_names=tuple(joint.name for joint in robot.joints),
         board_names=(),
         board_profiles=(),
@@ -156,8 +156,7 @@ def _facts(
     sampling = measurements.sampling
     return {
         "files": [
-            {"name": file.name, "path": name_text(file.path), "sha256": file.sha256}
-            for file in files
+            {"name": file.name, "path": plain(file.path), "sha256": file.sha256} for file in files
         ],
         "taken": {
             key: {"source": one.source, "unit": plain(one.unit)}

@@ -15,10 +15,10 @@ from daq.loop.runner import Runner
 from daq.loop.safety.machine import Machine
 from daq.loop.setup import PERIOD_NS, make_loop, make_session
 from daq.loop.tracks.track import Track
+from daq.recording.states import Mode, State
 from daq.robot import load_robot, robot_text
 from daq.robot.description import Robot
 from daq.samples.batches import Event, Header, decode_header
-from daq.samples.states import Mode, State
 from daq.stream import messages as m
 from firmware_protocol import profile_named
 from firmware_protocol.codec import command_codec, reply_codec

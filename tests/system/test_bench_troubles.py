@@ -8,7 +8,7 @@ import pytest
 from bench_command import QUICK, armature, changed_robot, friction
 
 from daq.recording import open_recording
-from daq.samples.states import State
+from daq.recording.states import State
 
 
 def check_stopped(directory: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from daq.boards.board import Outcome
 from daq.motion.trajectory_file import write_trajectory
 from daq.recording import Recording, open_recording
-from daq.samples.states import Mode, State
+from daq.recording.states import Mode, State
 
 pytestmark = pytest.mark.compiler
 

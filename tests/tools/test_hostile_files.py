@@ -18,7 +18,6 @@ import pytest
 from daq.motion.trajectory_file import write_trajectory
 from daq.recording import RecordingFormatError, open_recording
 from estimation.errors import DatasetError
-from estimation.files import create_file
 from estimation.importing.files import read_array_file
 from estimation.importing.formats.csv import read_csv
 from estimation.importing.formats.matlab import read_mat5
@@ -66,13 +65,6 @@ def test_no_half_trajectory_on_a_full_disk(tmp_path: Path) -> None:
     with no_room(), pytest.raises(OSError, match=r"traj.h5: cannot be written: File too large$"):
         write_trajectory(path, t_s=rows, q_rad=rows[:, None], dq_rad_s=rows[:, None])
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_new_file_never_takes_the_place_of_another(tmp_path: Path) -> None:
-    create_file(tmp_path / "a", b"first")
-    with pytest.raises(FileExistsError):
-        create_file(tmp_path / "a", b"second")
-    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("a", b"first")]
 
 
 def test_groups_that_hold_themselves(tmp_path: Path) -> None:

@@ -16,13 +16,13 @@ from typing import Any
 import msgspec
 
 from daq.errors import ConfigError
+from daq.recording.text import plain
+from daq.recording.whole_files import replace_file
 from daq.robot import Friction, Robot
 from daq.robot.editing.edit import with_friction
 from daq.robot.reading import suggest
 from estimation.bench.result import BenchResult
-from estimation.bench.result_file import replace_file
 from estimation.errors import DatasetError
-from tools.bench.rows import plain
 from tools.shared.cli import say
 
 

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from daq.recording.text import plain
 from estimation.bench.report.words import model_title
 from estimation.bench.result import Quantity
-from tools.bench.rows import Row, plain
+from tools.bench.rows import Row
 
 if TYPE_CHECKING:
     from rich.console import Console

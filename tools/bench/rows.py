@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from daq.recording.text import plain
 from daq.robot import Robot, load_robot, shipped_robots
 from estimation.bench.result import BenchResult
 from estimation.bench.result_file import read_result
@@ -146,8 +147,3 @@ def _moment(text: str) -> datetime:
     except ValueError:
         return datetime.min.replace(tzinfo=UTC)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def plain(text: str) -> str:
-    """A file's text without what would upset a terminal or a line."""
-    return "".join(sign if sign.isprintable() else "?" for sign in text)

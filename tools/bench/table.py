@@ -11,11 +11,12 @@ import sys
 from pathlib import Path
 
 from daq.errors import ConfigError
+from daq.recording.text import plain
+from daq.recording.whole_files import replace_file
 from daq.robot import parse_robot, robot_text, shipped_robots
-from estimation.bench.result_file import replace_file
 from tools.bench.apply import apply_friction, describe
 from tools.bench.formats import FORMATS, format_table, print_table
-from tools.bench.rows import find_results, make_rows, plain
+from tools.bench.rows import find_results, make_rows
 from tools.shared.cli import OK, Verbs, add_json_option, add_verb, make_console, say
 
 _EXAMPLE = """\

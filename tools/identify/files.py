@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 
 from daq.errors import ConfigError
+from daq.recording.whole_files import create_file
 from daq.robot import parse_robot
-from estimation.files import create_file
 from estimation.identification.output.identified_robot import identified_text, joint_friction
 from estimation.identification.pipeline import Outcome
 from estimation.urdf import urdf_text

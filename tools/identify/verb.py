@@ -155,10 +155,10 @@ def _identify(arguments: argparse.Namespace) -> int:
         show(outcome.result)  # before anything is written: a full disk does not lose it
     written, problem = _written(arguments, outcome)
     if arguments.json:
-        from estimation.files import name_text
+        from daq.recording.text import plain
         from tools.identify.result_json import facts_of
 
-        print_json({**facts_of(outcome.result), "files": [name_text(path) for path in written]})
+        print_json({**facts_of(outcome.result), "files": [plain(path) for path in written]})
     else:
         for path in written:
             say(f"wrote {path}")

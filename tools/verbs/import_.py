@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from daq.errors import ConfigError
+from daq.recording.text import plain
 from daq.robot import parse_robot, robot_text
 from estimation.errors import DatasetError, OptionError
-from estimation.files import name_text, plain
 from tools.shared.cli import (
     OK,
     Verbs,
@@ -120,7 +120,7 @@ def _import(arguments: argparse.Namespace) -> int:
             options=options,
             origin=Origin(host=platform.node(), armature_version=__version__),
         )
-    facts = {"file": name_text(arguments.out), "robot": robot.name, **facts}
+    facts = {"file": plain(arguments.out), "robot": robot.name, **facts}
     if arguments.json:
         print_json(facts)
     else:

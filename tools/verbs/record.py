@@ -192,10 +192,10 @@ class _JournalFormatter(logging.Formatter):
 
 
 def _info(arguments: argparse.Namespace) -> int:
-    from daq.recording import open_recording, summary
+    from daq.recording import open_recording, summarise
 
     with open_recording(arguments.recording) as recording:
-        facts = summary(recording)
+        facts = summarise(recording)
     if arguments.json:
         print_json(facts)
     else:

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from daq.errors import ConfigError
+from daq.recording.text import plain
+from daq.recording.whole_files import create_file
 from daq.robot import Joint, Robot, load_robot, parse_robot
 from estimation.errors import EstimationError
-from estimation.files import create_file, plain
 from tools.shared.cli import OK, Verbs, add_json_option, add_verb, make_console, print_json, say
 
 _SIZE_MAX = 5_000_000

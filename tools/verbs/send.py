@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from daq.samples.states import MODE_NAMES, SETTABLE_MODES, Mode
+from daq.recording.states import MODE_NAMES, SETTABLE_MODES, Mode
 from daq.stream.command_client import CommandClient
 from daq.stream.errors import CommandRefusedError, StreamError
 from daq.stream.messages import (

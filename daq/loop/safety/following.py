@@ -12,8 +12,8 @@ from daq.loop.tracks.control import Control
 from daq.loop.tracks.track import Track
 from daq.loop.wording import beyond
 from daq.motion.planning import acceleration_max_rad_s2
+from daq.recording.states import Mode, State
 from daq.robot import Safety
-from daq.samples.states import Mode, State
 
 _LOOK_AHEAD_S = 0.06
 """Between two looks, and for the joint that follows its reference late."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from daq.loop.events import Events
 from daq.loop.io.axis import Axis, Law
 from daq.loop.io.loop_board import Unit
-from daq.samples.states import State
+from daq.recording.states import State
 
 CALIBRATION_MAX_S = 10.0
 _POWERED = (State.CALIBRATING, State.READY, State.ACTIVE, State.STOPPING)

@@ -17,8 +17,8 @@ from daq.loop.io.axis import Axis
 from daq.loop.io.loop_board import Unit
 from daq.loop.safety.machine import Machine
 from daq.loop.wording import beyond
+from daq.recording.states import State
 from daq.robot import Bus, DrivenRobot, Safety
-from daq.samples.states import State
 from firmware_protocol.profile import ERROR_MASK
 
 _STALE = (Outcome.STALE, Outcome.STALLED, Outcome.COMMAND_LOST, Outcome.UNCONFIRMED)

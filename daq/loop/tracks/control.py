@@ -16,7 +16,7 @@ from daq.motion import moves
 from daq.motion.motion import Motion
 from daq.motion.planning import plan_move, plan_playback, plan_speed, stop_move
 from daq.motion.playback import Playback
-from daq.samples.states import Mode
+from daq.recording.states import Mode
 
 _TRAJECTORY_OVER = 3
 """In the sequence of `plan_playback`: approach, trajectory, stop, standstill."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from daq.loop.io.axis import Axis, Law
 from daq.motion.motion import Motion
+from daq.recording.states import Mode
 from daq.robot import Gains
-from daq.samples.states import Mode
 
 BLEND_S = 0.1
 _FOLLOWING = (Mode.HOLD, Mode.POSITION, Mode.VELOCITY, Mode.PLAY, Mode.HOME)

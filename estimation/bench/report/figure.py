@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from daq.recording.whole_files import replace_file
 from estimation.bench.report.panels import draw_friction, draw_load_arm
 from estimation.bench.report.picture import BenchPicture
 from estimation.bench.report.words import date_text
 from estimation.bench.result import BenchResult
-from estimation.files import replace_file
 from estimation.reporting.numbers import shorten
 from estimation.reporting.sheet import (
     HEIGHT_MAX_IN,

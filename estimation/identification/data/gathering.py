@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from daq.recording import open_recording
+from daq.recording.text import plain
 from daq.robot import Robot, parse_robot
 from daq.robot.geometry import joint_poses
 from estimation.errors import DatasetError
-from estimation.files import name_text
 from estimation.identification.data.reduction import Reducer
 from estimation.identification.data.samples import Samples, Wishes, choose_preparation
 from estimation.identification.data.segments import Stretches
@@ -217,7 +217,7 @@ def summary_of(path: Path, wishes: Wishes) -> RecordingSummary:
     if used < found.used:
         left_out["outside the part of the time that is wanted"] = found.used - used
     return RecordingSummary(
-        file=name_text(path.name),
+        file=plain(path.name),
         rows=found.rows,
         rows_used=used,
         left_out=left_out,
@@ -259,7 +259,7 @@ def _homing_notes(path: Path, not_homed: int) -> tuple[str, ...]:
     if not not_homed:
         return ()
     return (
-        f"{name_text(path.name)}: joints were not homed in {not_homed} samples; their angles count "
+        f"{plain(path.name)}: joints were not homed in {not_homed} samples; their angles count "
         "from where the robot was switched on, so that gravity is wrong",
     )
 

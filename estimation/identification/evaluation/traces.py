@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from estimation.files import name_text
+from daq.recording.text import plain
 from estimation.identification.data.reduction import PIECE_SAMPLES, design
 from estimation.identification.estimators.problem import Problem
 from estimation.identification.result import ResidualTest
@@ -71,7 +71,7 @@ def make_trace(
 
     return Trace(
         title=title,
-        file=name_text(parts[0].source.name),
+        file=plain(parts[0].source.name),
         period_s=parts[0].period_s,
         t_s=joined("t_s"),
         dq_rad_s=joined("dq_rad_s"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from estimation.files import replace_file
+from daq.recording.whole_files import replace_file
 from estimation.identification.evaluation.traces import Trace
 from estimation.identification.report.layout import NamedSheet
 from estimation.identification.report.method_sheet import draw_methods

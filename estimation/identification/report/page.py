@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from estimation.files import replace_file
+from daq.recording.whole_files import replace_file
 from estimation.identification.evaluation.traces import Trace
 from estimation.identification.report.friction_law import has_coupled_friction
 from estimation.identification.report.joints import joint_names

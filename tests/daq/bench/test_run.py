@@ -23,10 +23,10 @@ from daq.bench.plan import PART_BEGINS, BenchPlan, PlannedPlateau, Wishes, make_
 from daq.bench.run import BenchRun
 from daq.loop.schedule import Chore
 from daq.recording.bench_events import BenchHeader, LoadArm
+from daq.recording.states import Mode, State
 from daq.robot import parse_robot, robot_text
 from daq.robot.editing.edit import bench_text, with_velocity_gains
 from daq.samples.columns import ColumnDecoder
-from daq.samples.states import Mode, State
 from daq.stream import messages as m
 from hw_mocks.clock import VirtualClock
 from hw_mocks.mock_robot import MockRobot

@@ -9,9 +9,9 @@ import pytest
 from loop_rig import Rig, changed_joint, for_cycles, silent, with_values
 
 from daq.errors import ConfigError
+from daq.recording.states import State
 from daq.robot import load_robot
 from daq.robot.description import Robot
-from daq.samples.states import State
 from daq.stream.errors import RefusedError
 from hw_mocks.plants.effects import PRESETS
 

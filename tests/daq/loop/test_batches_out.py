@@ -8,9 +8,9 @@ from loop_rig import Rig, corrupt, for_cycles, silent
 
 from daq.boards.board import Outcome
 from daq.loop.schedule import Chore
+from daq.recording.states import Mode, State
 from daq.samples.batches import SAMPLES_PER_BATCH, Header, RecordingRequest
 from daq.samples.columns import ColumnDecoder
-from daq.samples.states import Mode, State
 from daq.stream import messages as m
 from daq.stream.errors import RefusedError
 

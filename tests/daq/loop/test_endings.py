@@ -13,8 +13,8 @@ from loop_rig import ES, Rig, assert_safe_stop, corrupt
 from daq.loop.agenda import Agenda
 from daq.loop.runner import Ending
 from daq.loop.schedule import Chore
+from daq.recording.states import State
 from daq.samples.batches import Header
-from daq.samples.states import State
 from daq.stream import messages as m
 from firmware_protocol.profile import OnWatchdog
 from firmware_protocol.profiles import PROFILES

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from loop_rig import Rig, changed_joint
 
+from daq.recording.states import Mode, State
 from daq.robot import load_robot
 from daq.robot.description import Robot
-from daq.samples.states import Mode, State
 from daq.stream import messages as m
 from daq.stream.errors import RefusedError
 

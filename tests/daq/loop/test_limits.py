@@ -18,7 +18,7 @@ from loop_rig import (
     with_values,
 )
 
-from daq.samples.states import State
+from daq.recording.states import State
 from daq.stream import messages as m
 from firmware_protocol.profile import Profile
 from firmware_protocol.profiles import PROFILES

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from loop_rig import GAINS, Rig
 
-from daq.samples.states import State
+from daq.recording.states import State
 from daq.stream import messages as m
 from hw_mocks.plants.effects import PRESETS
 

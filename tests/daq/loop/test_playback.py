@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from loop_rig import Rig
 
-from daq.samples.states import Mode, State
+from daq.recording.states import Mode, State
 from daq.stream import messages as m
 from daq.stream.errors import RefusedError
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from loop_rig import ES, Rig
 
-from daq.samples.states import MODE_NAMES, Mode, State
+from daq.recording.states import MODE_NAMES, Mode, State
 from daq.stream import messages as m
 from daq.stream.errors import RefusedError
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from loop_rig import Rig
 
 from daq.loop.setup import PERIOD_NS
+from daq.recording.states import Mode, State
 from daq.robot import Robot, load_robot
 from daq.samples.columns import ColumnDecoder
-from daq.samples.states import Mode, State
 from daq.stream import messages as m
 from hw_mocks.clock import VirtualClock
 

@@ -13,8 +13,8 @@ from loop_rig import Rig
 from daq.loop.process.timing import Histogram
 from daq.loop.schedule import Chore
 from daq.loop.setup import PERIOD_NS
+from daq.recording.states import State
 from daq.samples.columns import ColumnDecoder
-from daq.samples.states import State
 from hw_mocks.clock import VirtualClock
 
 US = 1000

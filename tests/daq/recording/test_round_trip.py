@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 import pytest
 
-from daq.recording import Gap, RecordingWriter, open_recording, summary
+from daq.recording import Gap, RecordingWriter, open_recording, summarise
 from daq.recording.layout import (
     ATTRIBUTES,
     COLUMNS,
@@ -169,7 +169,7 @@ def test_events_and_gaps(tmp_path: Path, decoder: ColumnDecoder, samples: Array)
     writer.close([(80, 20), (1000, 5), (152, 3)])
     with open_recording(path) as recording:
         assert recording.gaps == (Gap(80, 20), Gap(150, 10), Gap(300, 1), Gap(1000, 5))
-        assert [event.text for event in recording.events] == ["Größe 1 mm ✓", "a␀b"]
+        assert [event.text for event in recording.events] == ["Größe 1 mm ✓", r"a\x00b"]
         assert recording.events[1][:5] == (151, 8, "limit", "error", "joint1")
         present = set(recording["seq"][:].tolist())
         missing = {
@@ -202,7 +202,7 @@ def test_every_profile_and_framing_is_recorded(
         size = int(frames["size"][0])
         assert size == decoder.layout.frame_sizes[1]
         assert frames["frame"][0].tolist() == [7] * size
-        summary(recording)
+        summarise(recording)
 
 
 @pytest.mark.parametrize("robot", ["laas4", "bench1"])
@@ -216,17 +216,17 @@ def test_a_recording_without_samples(
         assert recording.duration_s == 0.0
         assert recording["joint_position_rad"][:].shape == (0, len(recording.joint_names))
         assert len(recording.t_s) == len(recording.utc_ns) == 0
-        json.dumps(summary(recording), allow_nan=False)
+        json.dumps(summarise(recording), allow_nan=False)
 
 
 def test_the_summary_is_right_whatever_the_blocks(
     recorded: Path, decoder: ColumnDecoder, samples: Array, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with open_recording(recorded) as recording:
-        whole = summary(recording)
+        whole = summarise(recording)
         blocks = recording.blocks
         monkeypatch.setattr(recording, "blocks", lambda: blocks(777))
-        assert summary(recording) == whole
+        assert summarise(recording) == whole
     json.dumps(whole, allow_nan=False)
     columns = decoder.decode(samples)
     assert whole["samples"] == 5000

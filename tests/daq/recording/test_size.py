@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daq.recording import open_recording, summary
+from daq.recording import open_recording, summarise
 from daq.samples.columns import ColumnDecoder
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -31,7 +31,7 @@ def long_recording(
 
 def test_a_recording_is_at_most_40_percent_of_its_datasets(long_recording: Path) -> None:
     with open_recording(long_recording) as recording:
-        facts = summary(recording)
+        facts = summarise(recording)
     assert facts["uncompressed_bytes"] == 8_000 * 303
     assert facts["size_bytes"] <= 0.4 * facts["uncompressed_bytes"]
     assert facts["compression_ratio"] < 0.4

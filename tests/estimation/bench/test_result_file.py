@@ -12,8 +12,9 @@ from bench_examples import make_result
 from hypothesis import given
 from hypothesis import strategies as st
 
+from daq.recording.whole_files import replace_file
 from estimation.bench.result import Quantity
-from estimation.bench.result_file import FILE_SIZE_MAX, read_result, replace_file, write_result
+from estimation.bench.result_file import FILE_SIZE_MAX, read_result, write_result
 from estimation.errors import DatasetError, EstimationError
 
 PLATEAU = msgspec.structs.replace(make_result().plateaus[0], turns=7)

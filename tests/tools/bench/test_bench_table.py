@@ -317,7 +317,7 @@ def test_results_of_several_robots_tell_which(table: Callable[..., Said], result
 def test_warnings_of_results_are_passed_on(table: Callable[..., Said], tmp_path: Path) -> None:
     write_result(tmp_path / "a.json", result(warnings=("it was \x1b[31mwarm",)))
     said = table(tmp_path, "--json")
-    assert said.err == "joint3: it was ?[31mwarm\n"
+    assert said.err == "joint3: it was \\x1b[31mwarm\n"
     assert json.loads(said.out)["joints"][0]["warnings"] == ["it was \x1b[31mwarm"]
 
 
@@ -329,8 +329,8 @@ def test_hostile_names_do_no_harm(table: Callable[..., Said], tmp_path: Path) ->
     assert "\x1b[2J" not in table(tmp_path).out
     latex = table(tmp_path, "--format", "latex").out
     assert (
-        r"[bold]a\_b\&50\%?\textbackslash{}\{\$\}\textasciitilde{}\textasciicircum{}\#?[2J & axial"
-        in latex
+        r"[bold]a\_b\&50\% \textbackslash{}\{\$\}\textasciitilde{}\textasciicircum{}\#"
+        r"\textbackslash{}x1b[2J & axial" in latex
     )
     assert len(latex.splitlines()) == 8
     assert csv_rows(table(tmp_path, "--format", "csv").out)[0]["joint"] == name

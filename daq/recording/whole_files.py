@@ -1,0 +1,112 @@
+"""Files that are written whole or not at all, and never over another by accident."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from pathlib import Path
+
+
+def create_file(path: Path, data: bytes) -> None:
+    """Write a new file under a temporary name beside it, then name it: all of it or nothing.
+
+    Args:
+        path: The file.
+        data: What shall be in it.
+
+    Raises:
+        FileExistsError: There is one already, and it is as it was.
+        OSError: It cannot be written.
+    """
+    if os.path.lexists(path):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+    temporary = _write_beside(path, data)
+    try:
+        give_name(temporary, path)
+    finally:
+        _remove(temporary)
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a file under a temporary name beside it, then rename it: all of it or nothing.
+
+    Args:
+        path: The file; if there is one already, its permissions are kept.
+        data: What shall be in it.
+
+    Raises:
+        OSError: It cannot be written; what was there is as it was.
+    """
+    temporary = _write_beside(path, data)
+    try:
+        os.replace(temporary, path)
+        sync_directory(path.parent)
+    except BaseException:
+        _remove(temporary)
+        raise
+
+
+def give_name(part: Path, path: Path) -> None:
+    """Rename a finished file, never over another.
+
+    Args:
+        part: Its temporary name, in the same directory.
+        path: Its name.
+
+    Raises:
+        FileExistsError: There is such a file, and it is as it was.
+        OSError: It cannot be renamed.
+    """
+    try:
+        os.link(part, path)  # unlike a rename, it never overwrites
+    except FileExistsError:
+        raise
+    except OSError:
+        # No hard links here, as on FAT: take the name first.
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o640))
+        try:
+            os.replace(part, path)
+        except OSError:
+            _remove(path)
+            raise
+    else:
+        os.unlink(part)
+    sync_directory(path.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory safe on the disk.
+
+    Raises:
+        OSError: It cannot be opened.
+    """
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def _write_beside(path: Path, data: bytes) -> Path:
+    """Write a temporary file with the permissions of the one that it will be; returns it."""
+    temporary = path.with_name(f".{secrets.token_hex(6)}.part")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        with open(descriptor, "wb") as file:
+            with contextlib.suppress(FileNotFoundError):
+                os.fchmod(descriptor, stat.S_IMODE(path.stat().st_mode))
+            file.write(data)
+            file.flush()
+            os.fsync(descriptor)
+    except BaseException:
+        _remove(temporary)
+        raise
+    return temporary
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink()
