@@ -23,6 +23,7 @@ from daq.samples.batches import (
     PAYLOAD_MAX,
     RECORD_OVERHEAD,
     BatchError,
+    Header,
     Record,
     decode_header,
     frame_record,
@@ -166,37 +167,99 @@ class Contents(NamedTuple):
         return max(self.end_seq - self.first_seq - self.samples, 0)
 
 
+class Tally:
+    """What a journal holds, counted while its batches are read.
+
+    Args:
+        file: The journal, open; it is read from its beginning.
+        path: Its name.
+
+    Attributes:
+        session_data: The session as its bytes, once it was seen.
+    """
+
+    def __init__(self, file: int, path: Path) -> None:
+        os.lseek(file, 0, os.SEEK_SET)
+        self._scan = Scan(lambda size: os.read(file, size))
+        self._path = path
+        self.session_data = b""
+        self._part: Part | None = None
+        self._end: End | None = None
+        self._samples = self._next_seq = self._strange = 0
+        self._problem: Exception | None = None
+
+    @property
+    def read_bytes(self) -> int:
+        """How far the journal is read."""
+        return self._scan.end
+
+    def batches(self) -> Iterator[tuple[Header, bytes]]:
+        """The batches that are understood; may be left before the end.
+
+        Raises:
+            OSError: It cannot be read.
+        """
+        for record in self._scan:
+            try:
+                if record.kind == KIND_BATCH:
+                    header = decode_header(record.header)
+                    self._samples += header.count
+                    self._next_seq = header.seq + header.count
+                    yield header, record.payload
+                elif record.kind == KIND_SESSION:
+                    self.session_data = record.header
+                elif record.kind == KIND_PART:
+                    self._part = msgspec.json.decode(record.header, type=Part)
+                elif record.kind == KIND_END:
+                    self._end = msgspec.json.decode(record.header, type=End)
+            except (BatchError, msgspec.MsgspecError) as error:
+                self._problem = self._problem or error
+                self._strange += RECORD_OVERHEAD + len(record.header) + len(record.payload)
+
+    def contents(self) -> Contents:
+        """What was found so far.
+
+        Raises:
+            JournalError: There are records, but no samples that are understood.
+        """
+        if self._problem is not None and not self._samples:
+            # Not damaged here and there, but of another version.
+            problem = f"nothing in it is understood: {self._problem}"
+            raise JournalError(self._path, problem) from self._problem
+        return Contents(
+            self.session_data,
+            self._part,
+            self._end,
+            self._samples,
+            max(self._next_seq, self._part.first_seq if self._part else 0),
+            self._scan.end,
+            self._scan.skipped + self._strange,
+            self._scan.torn,
+        )
+
+
 def read_contents(file: int, path: Path) -> Contents:
-    """Reads all of a journal from its beginning, without keeping it.
+    """Reads all of a journal, without keeping it.
 
     Raises:
         JournalError: It holds records, but no samples that are understood.
         OSError: It cannot be read.
     """
-    os.lseek(file, 0, os.SEEK_SET)
-    scan = Scan(lambda size: os.read(file, size))
-    session_data, part, end = b"", None, None
-    samples = next_seq = strange = 0
-    problem: Exception | None = None
-    for record in scan:
-        try:
-            if record.kind == KIND_BATCH:
-                header = decode_header(record.header)
-                samples += header.count
-                next_seq = header.seq + header.count
-            elif record.kind == KIND_SESSION:
-                session_data = record.header
-            elif record.kind == KIND_PART:
-                part = msgspec.json.decode(record.header, type=Part)
-            elif record.kind == KIND_END:
-                end = msgspec.json.decode(record.header, type=End)
-        except (BatchError, msgspec.MsgspecError) as error:
-            problem = problem or error
-            strange += RECORD_OVERHEAD + len(record.header) + len(record.payload)
-    if problem is not None and not samples:
-        # Not damaged here and there, but of another version.
-        raise JournalError(path, f"nothing in it is understood: {problem}") from problem
-    if part is not None:
-        next_seq = max(next_seq, part.first_seq)
-    skipped = scan.skipped + strange
-    return Contents(session_data, part, end, samples, next_seq, scan.end, skipped, scan.torn)
+    tally = Tally(file, path)
+    for _ in tally.batches():
+        pass
+    return tally.contents()
+
+
+def read_head(file: int, path: Path) -> Contents:
+    """Reads a journal as far as its session and a first batch; all of it where they are missing.
+
+    Raises:
+        JournalError: It holds records, but no samples that are understood.
+        OSError: It cannot be read.
+    """
+    tally = Tally(file, path)
+    for _ in tally.batches():
+        if tally.session_data:
+            break
+    return tally.contents()

@@ -1,31 +1,24 @@
 """From a journal to a recording: decoded in blocks, checked, and only then is the journal dropped.
 
-Interrupted at any moment it leaves the journal, and is simply done again.
+Interrupted at any moment it leaves the journal, and is simply done again. The journal is read once,
+and the recording once to verify it.
 """
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from msgspec.structs import replace
+import msgspec
 
+from daq import recording
 from daq.errors import DaqError
-from daq.recorder.contents import Contents, JournalError, Scan, read_contents
-from daq.recorder.converters import Conversion, log_result
+from daq.recorder.contents import JournalError, Tally, read_contents, read_head
 from daq.recorder.disk import Disk
 from daq.recorder.journal import is_journal, lock, target_of
-from daq.recording import RecordingError, RecordingWriter, open_recording
-from daq.samples.batches import (
-    KIND_BATCH,
-    BatchError,
-    Header,
-    Session,
-    decode_header,
-    decode_session,
-)
+from daq.recording.errors import RecordingError
+from daq.samples.batches import BatchError, Session, decode_session
 from daq.samples.columns import ColumnDecoder
 from firmware_protocol.errors import ProtocolError
 
@@ -33,7 +26,37 @@ BLOCK_SAMPLES = 10_000
 _CLOCK_PAIR_EVERY_NS = 1_000_000_000
 _TORN_HEAD_MAX = 1 << 14
 """A recorder that was interrupted at once leaves less than that."""
-_logger = logging.getLogger(__name__)
+Progress = Callable[[int, int], None]
+
+
+class Conversion(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a journal.
+
+    Attributes:
+        journal: The file it was.
+        file: The recording; empty if there was nothing in it, or it could not be made.
+        samples: How many are in the recording.
+        missing: How many should be and are not.
+        gaps: Where: first number and count of each.
+        size_bytes: Of the recording.
+        damaged_bytes: Of the journal, in its middle, that could not be read.
+        torn_bytes: At its end: a record that was being written when it was interrupted.
+        fetched: Samples that were taken from the spool.
+        note: What else to know.
+        problem: Why it stays; empty when it was converted.
+    """
+
+    journal: str
+    file: str = ""
+    samples: int = 0
+    missing: int = 0
+    gaps: tuple[tuple[int, int], ...] = ()
+    size_bytes: int = 0
+    damaged_bytes: int = 0
+    torn_bytes: int = 0
+    fetched: int = 0
+    note: str = ""
+    problem: str = ""
 
 
 def convert_journal(
@@ -41,7 +64,7 @@ def convert_journal(
     target: Path | None = None,
     *,
     session_data: bytes = b"",
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Conversion:
     """Turns a journal into a recording, then removes the journal.
 
@@ -50,7 +73,7 @@ def convert_journal(
         target: The recording; by default as the journal without its suffix. If there is another
             file of that name, a number is added.
         session_data: To use if the journal's own is damaged.
-        progress: Called with samples done and samples in all.
+        progress: Called with bytes read and bytes in all.
 
     Returns:
         What became of it.
@@ -61,105 +84,63 @@ def convert_journal(
         DaqError: Its session cannot be understood.
         OSError: It cannot be read.
     """
-    target = target or target_of(journal)
     file = os.open(journal, os.O_RDWR | os.O_CLOEXEC)
     try:
         lock(file, journal)
-        contents = read_contents(file, journal)
-        result = _convert(
-            file, journal, contents, target=target, session_data=session_data, progress=progress
-        )
+        result = _convert(file, journal, target or target_of(journal), session_data, progress)
         journal.unlink()
     finally:
         os.close(file)
     return result
 
 
-class InlineConverter:
-    """Converts at once, in this process: for runs in virtual time."""
-
-    pending = 0
-
-    def __init__(self) -> None:
-        self.results: list[Conversion] = []
-
-    def start(self, journal: Path) -> None:
-        """Convert a journal."""
-        try:
-            result = convert_journal(journal)
-        except (DaqError, ProtocolError, OSError) as error:
-            _logger.error("%s; the journal stays", error)
-            result = Conversion(journal=str(journal), problem=str(error))
-        else:
-            log_result(_logger, result)
-        self.results.append(result)
-
-    def poll(self) -> None:
-        """Nothing is ever left to do."""
-
-
 def _convert(
-    file: int,
-    journal: Path,
-    contents: Contents,
-    *,
-    target: Path,
-    session_data: bytes,
-    progress: Callable[[int, int], None] | None,
+    file: int, journal: Path, target: Path, session_data: bytes, progress: Progress | None
 ) -> Conversion:
-    result = Conversion(
-        journal=str(journal), damaged_bytes=contents.skipped, torn_bytes=contents.torn
-    )
-    if not contents.samples and not contents.missing:
+    head = read_head(file, journal)
+    if not head.samples and not head.missing:
         # What a crash at its very beginning leaves may go; more than that stays, readable or not.
-        is_understood = contents.end_of_records or contents.torn <= _TORN_HEAD_MAX
+        is_understood = head.end_of_records or head.torn <= _TORN_HEAD_MAX
         if not is_journal(file) or not is_understood:
             raise JournalError(journal, "is no journal of ours: nothing in it was understood")
-        return replace(result, note="held no samples")
-    session = _session(contents.session_data or session_data, journal)
-    decoder = _decoder(session, journal)
-    if not _is_done(target, session, contents):
-        target = Disk(target.parent).unused(target.name, but=journal)
-        name = (contents.part.name if contents.part else "") or target.stem
-        writer = RecordingWriter(target, decoder.recording_info(name))
-        try:
-            passed_on = _Passage(file, decoder).write_to(writer, contents, progress)
-        except BaseException:
-            writer.abandon()
-            raise
-        if passed_on < contents.samples:
-            note = f"{contents.samples - passed_on} samples were there twice or not understood"
-            result = replace(result, note=note)
-    with open_recording(target) as recording:
-        return replace(
-            result,
-            file=str(target),
-            samples=recording.sample_count,
-            missing=sum(gap.count for gap in recording.gaps),
-            gaps=tuple((gap.first_seq, gap.count) for gap in recording.gaps),
-            size_bytes=target.stat().st_size,
+        return Conversion(
+            journal=str(journal),
+            damaged_bytes=head.skipped,
+            torn_bytes=head.torn,
+            note="held no samples",
         )
+    session = _session(head.session_data or session_data, journal)
+    decoder = _decoder(session, journal)
+    if (done := _done(file, journal, target, session)) is not None:
+        return done
+    target = Disk(target.parent).unused(target.name, but=journal)
+    name = (head.part.name if head.part else "") or target.stem
+    writer = recording.RecordingWriter(target, decoder.recording_info(name))
+    try:
+        return _Passage(file, journal, decoder, progress).write_to(writer)
+    except BaseException:
+        writer.abandon()
+        raise
 
 
 class _Passage:
     """Passes what is in a journal on to a recording, in little memory."""
 
-    def __init__(self, file: int, decoder: ColumnDecoder) -> None:
-        self._file = file
+    def __init__(
+        self, file: int, journal: Path, decoder: ColumnDecoder, progress: Progress | None
+    ) -> None:
+        self._journal = journal
+        self._size = os.fstat(file).st_size
+        self._tally = Tally(file, journal)
         self._decoder = decoder
+        self._progress = progress
         self._clock_pairs: list[tuple[int, int]] = []
         self._last_pair = (0, 0)
 
-    def write_to(
-        self,
-        writer: RecordingWriter,
-        contents: Contents,
-        progress: Callable[[int, int], None] | None,
-    ) -> int:
-        """Fill and close a recording; returns the number of its samples."""
-        decoder, size = self._decoder, self._decoder.layout.size
+    def write_to(self, writer: recording.RecordingWriter) -> Conversion:
+        """Fill and close a recording."""
+        decoder = self._decoder
         first_seq = next_seq = None
-        written = 0
         for payload in self._blocks(writer):
             samples = decoder.layout.view(payload)
             writer.append(decoder.decode(samples))
@@ -167,80 +148,83 @@ class _Passage:
             if first_seq is None:
                 first_seq = int(samples["seq"][0])
             next_seq = int(samples["seq"][-1]) + 1
-            written += len(payload) // size
-            if progress is not None:
-                progress(written, contents.samples)
+            if self._progress is not None:
+                self._progress(self._tally.read_bytes, self._size)
         if self._clock_pairs and self._last_pair != self._clock_pairs[-1]:
             self._clock_pairs.append(self._last_pair)
         writer.add_clock_pairs(self._clock_pairs)
+        contents = self._tally.contents()
         # What is missing in between shows by the numbers.
         begin, end = contents.first_seq, contents.end_seq
         if first_seq is None or next_seq is None:
-            writer.close([(begin, end - begin)])
+            written = writer.close([(begin, end - begin)])
         else:
             gaps = (begin, first_seq - begin), (next_seq, end - next_seq)
-            writer.close([(seq, count) for seq, count in gaps if count > 0])
-        with open_recording(writer.path) as recording:
-            if recording.sample_count != written:
-                raise RecordingError(
-                    writer.path, f"holds {recording.sample_count} samples, expected {written}"
-                )
-        return written
+            written = writer.close([(seq, count) for seq, count in gaps if count > 0])
+        unused = contents.samples - written.samples
+        return Conversion(
+            journal=str(self._journal),
+            file=str(writer.path),
+            samples=written.samples,
+            missing=sum(gap.count for gap in written.gaps),
+            gaps=tuple((gap.first_seq, gap.count) for gap in written.gaps),
+            size_bytes=writer.path.stat().st_size,
+            damaged_bytes=contents.skipped,
+            torn_bytes=contents.torn,
+            note=f"{unused} samples were there twice or not understood" if unused else "",
+        )
 
-    def _blocks(self, writer: RecordingWriter) -> Iterator[bytes]:
-        size = self._decoder.layout.size
+    def _blocks(self, writer: recording.RecordingWriter) -> Iterator[bytes]:
+        """Each sample once, in the order of their numbers."""
+        session, size = self._decoder.session.session, self._decoder.layout.size
         parts: list[bytes] = []
-        count = 0
-        for header, payload in self._batches():
+        count = next_seq = 0
+        for header, payload in self._tally.batches():
+            repeated = max(next_seq - header.seq, 0)
+            is_sound = header.session == session and len(payload) == header.count * size
+            if not is_sound or repeated >= header.count:
+                continue
+            next_seq = header.seq + header.count
             if header.events:
                 writer.add_events(header.events)
             self._last_pair = header.t_ns, header.utc_ns
             pairs = self._clock_pairs
             if not pairs or header.t_ns - pairs[-1][0] >= _CLOCK_PAIR_EVERY_NS:
                 pairs.append(self._last_pair)
-            parts.append(payload)
-            count += len(payload) // size
+            parts.append(payload[repeated * size :])
+            count += header.count - repeated
             if count >= BLOCK_SAMPLES:
                 yield b"".join(parts)
                 parts, count = [], 0
         if parts:
             yield b"".join(parts)
 
-    def _batches(self) -> Iterator[tuple[Header, bytes]]:
-        """Each sample once, in the order of their numbers."""
-        session, size = self._decoder.session.session, self._decoder.layout.size
-        os.lseek(self._file, 0, os.SEEK_SET)
-        next_seq = 0
-        for record in Scan(lambda count: os.read(self._file, count)):
-            if record.kind != KIND_BATCH:
-                continue
-            try:
-                header = decode_header(record.header)
-            except BatchError:
-                continue
-            if header.session != session or len(record.payload) != header.count * size:
-                continue
-            repeated = max(next_seq - header.seq, 0)
-            if repeated < header.count:
-                next_seq = header.seq + header.count
-                yield header, record.payload[repeated * size :]
 
-
-def _is_done(target: Path, session: Session, contents: Contents) -> bool:
-    """Whether an earlier conversion was interrupted only after it had finished the recording."""
+def _done(file: int, journal: Path, target: Path, session: Session) -> Conversion | None:
+    """What an earlier conversion made that was interrupted only after it had finished."""
     if not target.exists():
-        return False
+        return None
+    contents = read_contents(file, journal)
     try:
-        with open_recording(target) as recording:
-            count = recording.sample_count
-            last_seq = int(recording["seq"][-1]) if count else contents.next_seq - 1
-            return (
-                recording.attributes["session"] == session.session
-                and count == contents.samples
-                and last_seq == contents.next_seq - 1
-            )
+        with recording.open_recording(target) as there:
+            count = there.sample_count
+            last_seq = int(there["seq"][-1]) if count else contents.next_seq - 1
+            is_same = there.attributes["session"] == session.session
+            gaps = tuple((gap.first_seq, gap.count) for gap in there.gaps)
     except RecordingError:
-        return False
+        return None
+    if not is_same or (count, last_seq) != (contents.samples, contents.next_seq - 1):
+        return None
+    return Conversion(
+        journal=str(journal),
+        file=str(target),
+        samples=count,
+        missing=sum(count for _, count in gaps),
+        gaps=gaps,
+        size_bytes=target.stat().st_size,
+        damaged_bytes=contents.skipped,
+        torn_bytes=contents.torn,
+    )
 
 
 def _session(data: bytes, journal: Path) -> Session:

@@ -1,4 +1,4 @@
-"""Who turns finished journals into recordings, and what came of it.
+"""Who turns finished journals into recordings, and when.
 
 The daemon has it done by a process of low priority, one journal at a time, so that receiving never
 waits for compression. A journal that could not be converted stays, and is tried again later.
@@ -10,6 +10,7 @@ import contextlib
 import logging
 import os
 import subprocess
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -18,45 +19,14 @@ from typing import Protocol
 
 import msgspec
 
+from daq.errors import DaqError
+from daq.recorder.conversion import Conversion, convert_journal
+from daq.system.runtime_directory import RuntimeDirectory
+from firmware_protocol.errors import ProtocolError
+
 _NICENESS = 10
 _RETRY_FIRST_S, _RETRY_MAX_S = 60.0, 3600.0
 _logger = logging.getLogger(__name__)
-
-
-class Conversion(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a journal.
-
-    Attributes:
-        journal: The file it was.
-        file: The recording; empty if there was nothing in it, or it could not be made.
-        samples: How many are in the recording.
-        missing: How many should be and are not.
-        gaps: Where: first number and count of each.
-        size_bytes: Of the recording.
-        damaged_bytes: Of the journal, in its middle, that could not be read.
-        torn_bytes: At its end: a record that was being written when it was interrupted.
-        fetched: Samples that were taken from the spool.
-        note: What else to know.
-        problem: Why it stays; empty when it was converted.
-    """
-
-    journal: str
-    file: str = ""
-    samples: int = 0
-    missing: int = 0
-    gaps: tuple[tuple[int, int], ...] = ()
-    size_bytes: int = 0
-    damaged_bytes: int = 0
-    torn_bytes: int = 0
-    fetched: int = 0
-    note: str = ""
-    problem: str = ""
-
-
-class Conversions(msgspec.Struct, frozen=True):
-    """What `armature recover --json` prints."""
-
-    journals: tuple[Conversion, ...]
 
 
 class Converter(Protocol):
@@ -76,11 +46,42 @@ class Converter(Protocol):
         """Look after what was started; never waits."""
 
 
+class InlineConverter:
+    """Converts at once, in this process: for runs in virtual time."""
+
+    pending = 0
+
+    def __init__(self) -> None:
+        self.results: list[Conversion] = []
+
+    def start(self, journal: Path) -> None:
+        """Convert a journal."""
+        try:
+            result = convert_journal(journal)
+        except (DaqError, ProtocolError, OSError) as error:
+            _logger.error("%s; the journal stays", error)
+            result = Conversion(journal=str(journal), problem=str(error))
+        else:
+            _log(result)
+        self.results.append(result)
+
+    def poll(self) -> None:
+        """Nothing is ever left to do."""
+
+
+def conversion_command(runtime: RuntimeDirectory) -> tuple[str, ...]:
+    """What converts a journal, whose name is added: `daq.recorder.convert`.
+
+    With -P, because a folder called `daq` where we happen to be is not ours.
+    """
+    return (sys.executable, "-P", "-m", "daq.recorder.convert", "--runtime", str(runtime.path))
+
+
 class ProcessConverter:
     """Converts in processes of low priority.
 
     Args:
-        command: What to run, with the journal as its last argument; prints `Conversions`.
+        command: What to run, with the journal as its last argument; prints a `Conversion`.
         now_s: Monotonic clock.
     """
 
@@ -153,7 +154,7 @@ class ProcessConverter:
     def _collect(self, journal: Path, process: subprocess.Popen[bytes]) -> None:
         output, _ = process.communicate()
         try:
-            (result,) = msgspec.json.decode(output, type=Conversions).journals
+            result = msgspec.json.decode(output, type=Conversion)
         except (msgspec.MsgspecError, ValueError):
             problem = f"the conversion ended with exit code {process.returncode}"
             result = Conversion(journal=str(journal), problem=problem)
@@ -167,7 +168,7 @@ class ProcessConverter:
                 _logger.error("%s; it is tried again, and the journal stays", result.problem)
             self._again[journal] = self._now_s() + delay_s, min(2 * delay_s, _RETRY_MAX_S)
         else:
-            log_result(_logger, result)
+            _log(result)
         self.results = [old for old in self.results if old.journal != result.journal or old.file]
         self.results.append(result)
 
@@ -182,10 +183,10 @@ def _is_gone(journal: Path) -> bool:
     return False
 
 
-def log_result(logger: logging.Logger, result: Conversion) -> None:
+def _log(result: Conversion) -> None:
     """Say what became of a journal."""
     if result.file:
-        logger.info(
+        _logger.info(
             "%s: ready, %d samples, %d missing, %.1f MB",
             result.file,
             result.samples,
@@ -193,4 +194,4 @@ def log_result(logger: logging.Logger, result: Conversion) -> None:
             result.size_bytes * 1e-6,
         )
     if result.damaged_bytes:
-        logger.warning("%s: %d bytes were damaged", result.journal, result.damaged_bytes)
+        _logger.warning("%s: %d bytes were damaged", result.journal, result.damaged_bytes)

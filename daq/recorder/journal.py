@@ -37,11 +37,14 @@ from daq.samples.batches import (
     decode_header,
     decode_session,
     frame_record,
+    read_record,
 )
 
 SUFFIX = ".journal"
 MODE = 0o640
 _CHUNK = 1 << 20
+_END_MAX = 1024
+"""Bytes of the record that ends a journal, at most."""
 _logger = logging.getLogger(__name__)
 
 
@@ -327,6 +330,20 @@ def find_journals(directory: Path, session: str) -> list[Journal]:
         except OSError as error:
             _logger.warning("%s", error)
     return sorted(found, key=lambda journal: (journal.part.number, journal.part.part))
+
+
+def is_finished(path: Path) -> bool:
+    """Whether a journal came to its end; only its last record is read.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(size - _END_MAX, 0))
+        tail = file.read()
+    record = read_record(tail, max(tail.rfind(MAGIC), 0))
+    return record is not None and record.kind == KIND_END and record.end == len(tail)
 
 
 def session_of(path: Path) -> str:

@@ -7,16 +7,15 @@ continues it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from daq.errors import ConfigError, DaqError
 from daq.recorder.contents import End, JournalBusyError, JournalError
-from daq.recorder.conversion import convert_journal
-from daq.recorder.converters import Conversion
-from daq.recorder.journal import SUFFIX, Journal, session_of
+from daq.recorder.conversion import Conversion, Progress, convert_journal
+from daq.recorder.journal import SUFFIX, Journal, is_finished, session_of
 from daq.recorder.spools import Spools
 from daq.samples.batches import BatchError, decode_header
 from firmware_protocol.errors import ProtocolError
@@ -45,15 +44,13 @@ def find_all(paths: Iterable[Path]) -> list[Path]:
     return found
 
 
-def recover(
-    path: Path, spools: Spools, *, progress: Callable[[int, int], None] | None = None
-) -> Conversion:
+def recover(path: Path, spools: Spools, *, progress: Progress | None = None) -> Conversion:
     """Makes a recording of a journal.
 
     Args:
         path: The journal.
         spools: Where its last samples may be.
-        progress: Called with samples done and samples in all.
+        progress: Called with bytes read and bytes in all.
 
     Returns:
         What became of it; never raises for what is wrong with the file or the disk.
@@ -88,7 +85,7 @@ def _complete(path: Path, spools: Spools, session: str) -> tuple[int, bool]:
     Returns:
         How many samples that were, and whether the recording goes on.
     """
-    spool = spools.open(session) if session else None
+    spool = spools.open(session) if session and not is_finished(path) else None
     if spool is None:
         return 0, False
     with spool:
@@ -100,8 +97,6 @@ def _complete(path: Path, spools: Spools, session: str) -> tuple[int, bool]:
             # It does not say what it is of; what is in it can be converted all the same.
             return 0, False
         try:
-            if journal.end is not None:
-                return 0, False
             if spool.is_live():
                 return 0, True
             before = journal.written.samples

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
@@ -32,12 +32,19 @@ from daq.recording.layout import (
     VERSION_MAJOR,
     VERSION_MINOR,
 )
-from daq.recording.reader import open_recording
+from daq.recording.reader import Gap, open_recording
 from daq.recording.text import plain
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _LIBRARY_VERSIONS = ("v108", "v108")  # any HDF5 since 2008 reads it, whichever writes it
+
+
+class Written(NamedTuple):
+    """What is in a finished recording: how many samples, and which are missing."""
+
+    samples: int
+    gaps: tuple[Gap, ...]
 
 
 class RecordingWriter:
@@ -132,12 +139,15 @@ class RecordingWriter:
                 list(zip(seq.tolist(), board.tolist(), size.tolist(), frame, strict=True))
             )
 
-    def close(self, gaps: Iterable[tuple[int, int]] = ()) -> None:
+    def close(self, gaps: Iterable[tuple[int, int]] = ()) -> Written:
         """Finishes the file, checks it and gives it its name.
 
         Args:
             gaps: First number and count of missing samples that the sample numbers do not show:
                 those before the first and after the last. Others may be among them.
+
+        Returns:
+            What is in the file, as it was read back.
 
         Raises:
             RecordingExistsError: There is such a file now; what was written stays in `part`.
@@ -159,8 +169,9 @@ class RecordingWriter:
             self._file.close()
             self._patient.sync()
             self._give_up()
-        self._verify()
+        written = self._verify()
         publish(self.part, self.path)
+        return written
 
     def abandon(self) -> None:
         """Closes the file and removes it. Does nothing after `close`."""
@@ -235,7 +246,7 @@ class RecordingWriter:
         attributes["start_utc_ns"] = np.int64(utc_ns)
         attributes["start_utc"] = f"{moment.isoformat()}.{utc_ns // 1000 % 10**6:06d}Z"
 
-    def _verify(self) -> None:
+    def _verify(self) -> Written:
         """Reads everything back: what takes its place among the recordings is sound."""
         with open_recording(self.part) as recording:
             for name, column in self._columns.items():
@@ -246,6 +257,7 @@ class RecordingWriter:
                     raise RecordingFormatError(
                         self.part, f"{name} does not read back as written: check disk and memory"
                     )
+            return Written(recording.sample_count, recording.gaps)
 
 
 _HEAD = (

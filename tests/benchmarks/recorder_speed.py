@@ -20,7 +20,7 @@ import numpy as np
 import zmq
 
 from daq.loop.setup import PERIOD_NS
-from daq.recorder.conversion import InlineConverter
+from daq.recorder.converters import InlineConverter
 from daq.recorder.recorder import Recorder
 from daq.recorder.spools import Spools
 from daq.recording import open_recording

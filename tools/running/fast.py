@@ -17,7 +17,7 @@ from daq.loop.process.daemon import Result
 from daq.loop.runner import Runner
 from daq.loop.schedule import Chore
 from daq.loop.setup import PERIOD_NS, make_loop, make_session
-from daq.recorder.conversion import InlineConverter
+from daq.recorder.converters import InlineConverter
 from daq.recorder.recorder import Recorder
 from daq.recorder.spools import Spools
 from daq.robot.load import robot_text

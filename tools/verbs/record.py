@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from daq.errors import ConfigError
-from daq.recorder.converters import ProcessConverter
+from daq.recorder.converters import ProcessConverter, conversion_command
 from daq.recorder.daemon import only_recorder, record
 from daq.recorder.disk import RESERVE_BYTES
 from daq.recorder.recorder import Recorder
@@ -20,8 +20,7 @@ from daq.recorder.spools import Spools, unattended
 from daq.service.notify import Notifier
 from daq.stream.command_client import CommandClient
 from daq.stream.messages import Report
-from daq.system.runtime_directory import RuntimeDirectory, runtime_directory
-from tools.running.processes import OUR_COMMAND
+from daq.system.runtime_directory import runtime_directory
 from tools.shared.cli import FAILED, OK, Verbs, add_json_option, add_verb, print_json, say
 
 _EXAMPLE = """\
@@ -69,11 +68,6 @@ def add_to(verbs: Verbs, summary: str) -> None:
     )
     info.add_argument("recording", type=Path, metavar="FILE")
     add_json_option(info)
-
-
-def conversion_command(runtime: RuntimeDirectory) -> tuple[str, ...]:
-    """What the recorder runs to convert a journal, whose name is added."""
-    return (*OUR_COMMAND, "recover", "--json", "--runtime", str(runtime.path))
 
 
 def _record(arguments: argparse.Namespace) -> int:

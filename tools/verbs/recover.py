@@ -8,8 +8,8 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from daq.errors import ConfigError
-from daq.recorder.conversion import InlineConverter
-from daq.recorder.converters import Conversion, Conversions
+from daq.recorder.conversion import Conversion
+from daq.recorder.converters import InlineConverter
 from daq.recorder.daemon import only_recorder
 from daq.recorder.recorder import Recorder
 from daq.recorder.recovery import find_all, recover
@@ -52,14 +52,14 @@ def add_to(verbs: Verbs, summary: str) -> None:
 def _recover(arguments: argparse.Namespace) -> int:
     runtime = _runtime(arguments.runtime)
     spools = Spools(runtime)
-    # For programs no bar: `armature record` runs this, perhaps on a terminal.
+    # For programs no bar: `armature run` runs this, perhaps on a terminal.
     with nullcontext(None) if arguments.json else progress_bar("recovering") as advance:
         results = [recover(path, spools, progress=advance) for path in find_all(arguments.paths)]
     directories = [path for path in arguments.paths if path.is_dir()]
     if directories and runtime is not None:
         results += _adopt(directories[0], runtime)
     if arguments.json:
-        print_json(Conversions(tuple(results)))
+        print_json({"journals": results})
     elif results:
         _print_table(results)
     else:

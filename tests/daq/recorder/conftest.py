@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from daq.recorder.conversion import InlineConverter
+from daq.recorder.converters import InlineConverter
 from daq.recorder.recorder import Recorder
 from daq.recorder.spools import Spools
 from daq.recording import open_recording

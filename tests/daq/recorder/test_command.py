@@ -7,17 +7,26 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
+from daq.recorder import contents, convert
 from daq.recorder.contents import read_contents
-from daq.recorder.conversion import convert_journal
+from daq.recorder.conversion import Conversion, convert_journal
 from daq.recorder.daemon import only_recorder
-from daq.recorder.journal import Journal
+from daq.recorder.journal import Journal, is_finished
 from daq.recorder.recovery import recover
 from daq.recorder.spools import Spools
-from daq.recording import open_recording
-from daq.samples.batches import KIND_SESSION, decode_session, encode_session, frame_record
+from daq.recording import Recording, open_recording, writer
+from daq.samples.batches import (
+    KIND_SESSION,
+    Header,
+    decode_header,
+    decode_session,
+    encode_session,
+    frame_record,
+)
 from tools.main import main
 
 MakeRig = Callable[..., Any]
@@ -226,4 +235,45 @@ def test_a_session_that_is_not_understood_is_a_sentence(journal: Path, change: s
     new = frame_record(KIND_SESSION, encode_session(replace(session, boards=boards)))
     journal.write_bytes(journal.read_bytes().replace(old, new))
     assert "its session is not understood" in recover(journal, Spools(None)).problem
+    assert journal.exists()
+
+
+def test_a_finished_journal_is_read_once(
+    place: Any, journal: Path, make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_rig(robot="laas4").make_spool().close(unlink=False)
+    read: list[bytes] = []
+    opened: list[Path] = []
+
+    def decode(data: bytes) -> Header:
+        read.append(data)
+        return decode_header(data)
+
+    def open_counted(path: Path) -> Recording:
+        opened.append(path)
+        return open_recording(path)
+
+    monkeypatch.setattr(contents, "decode_header", decode)
+    monkeypatch.setattr(writer, "open_recording", open_counted)
+    assert recover(journal, Spools(place.runtime)).samples == 2000
+    # And the first batch once more, beside the session that tells how to read it.
+    assert (len(read), len(opened)) == (101, 1)
+
+
+@pytest.mark.parametrize("cut", [0, 5, 3000])
+def test_whether_a_journal_is_finished_shows_at_its_end(journal: Path, cut: int) -> None:
+    os.truncate(journal, journal.stat().st_size - cut)
+    assert is_finished(journal) == (cut == 0)
+
+
+def test_the_recorder_s_entry_point_converts_a_journal(
+    place: Any, journal: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert convert.main(["--runtime", str(place.runtime.path), str(journal)]) == 0
+    result = msgspec.json.decode(capsys.readouterr().out, type=Conversion)
+    assert (result.samples, result.missing, result.problem) == (2000, 0, "")
+    assert Path(result.file) == place.recordings[0] and not journal.exists()
+    journal.write_text("no journal\n" * 1000)
+    assert convert.main([str(journal)]) == 1
+    assert msgspec.json.decode(capsys.readouterr().out, type=Conversion).problem
     assert journal.exists()

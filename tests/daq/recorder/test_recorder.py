@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ import numpy as np
 import pytest
 
 from daq.recorder.contents import read_contents
-from daq.recorder.converters import ProcessConverter
+from daq.recorder.converters import ProcessConverter, conversion_command
 from daq.recorder.journal import Journal
 from daq.recorder.spools import Spools
 from daq.recording import open_recording
@@ -522,7 +521,7 @@ def test_a_conversion_that_cannot_be_started_is_tried_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     rig = make_rig(recordings=((0, 1), (400, 2)))
-    command = (sys.executable, "-m", "tools.main", "recover", "--json")
+    command = conversion_command(place.runtime)
     converter = ProcessConverter(command, now_s=lambda: rig.now_s)
     recorder = rig.make_recorder(converter=converter)
     recorder.handle_session(rig.session_data)
