@@ -9,6 +9,9 @@ from collections.abc import Iterable
 from daq.motion.errors import MotionError
 from daq.motion.motion import Row
 
+ROWS_MAX = 600_000
+"""Of a trajectory: ten minutes at 1 kHz."""
+
 
 class Playback:
     """Rows of little-endian doubles, in chunks as they came.

@@ -5,25 +5,25 @@ What the numbers mean is not looked at: `daq.motion.trajectory_file`.
 
 from __future__ import annotations
 
-import csv
 import difflib
-import itertools
-import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daq.motion.errors import TrajectoryFileError
-from daq.stream.messages import ROWS_MAX
+from daq.recording.tables.arrays import Arrays
+from daq.recording.tables.errors import TableError
+from daq.recording.tables.numpy_files import read_npz
+from daq.recording.tables.text import TextTable, read_text
+from daq.recording.text import plain
 
 Array = NDArray[np.float64]
 
-BYTES_MAX = 512 << 20
-"""Of a file: more than ten minutes of a 16-joint arm as text."""
+SUFFIXES = (".h5", ".hdf5", ".npz", ".csv")
 
 
 class Quantity(NamedTuple):
@@ -44,6 +44,8 @@ QUANTITIES: Final = {
     "dq": Quantity("dq_rad_s", ("rad/s", "rad s-1", "rad*s^-1")),
     "tau": Quantity("tau_nm", ("N·m", "N*m", "N m", "Nm")),
 }
+
+_NAMES = frozenset(name for key, q in QUANTITIES.items() for name in (key, q.dataset))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,120 +88,73 @@ def read_table(path: Path, joints: tuple[str, ...]) -> Table:
         TrajectoryFileError: It is missing, too large, of another format, or its contents are not
             what they should be.
     """
-    readers: dict[str, Callable[[Path, tuple[str, ...]], Table]] = {
-        ".h5": _read_hdf5,
-        ".hdf5": _read_hdf5,
-        ".npz": _read_npz,
-        ".csv": _read_csv,
-    }
-    reader = readers.get(path.suffix.lower())
-    if reader is None:
-        known = ", ".join(readers)
+    if path.suffix.lower() not in SUFFIXES:
+        known = ", ".join(SUFFIXES)
         raise TrajectoryFileError(path, f"suffix {path.suffix!r}, expected one of {known}")
     try:
-        if not path.is_file():
-            message = "it is no file" if path.exists() else "there is no such file"
-            raise TrajectoryFileError(path, message)
-        size = path.stat().st_size
-        if size > BYTES_MAX:
-            raise TrajectoryFileError(path, f"{size} bytes, limit {BYTES_MAX}")
-        return reader(path, joints)
-    except TrajectoryFileError:
-        raise
-    except (OSError, zipfile.BadZipFile, EOFError) as error:
-        raise TrajectoryFileError(path, f"it cannot be read: {error}") from error
-    except (ValueError, LookupError, RuntimeError, TypeError, MemoryError, csv.Error) as error:
-        # What the libraries raise for damaged contents.
-        raise TrajectoryFileError(path, f"it is damaged: {error}") from error
+        if path.suffix.lower() == ".csv":
+            return _table_of_columns(path, joints, read_text(path))
+        if path.suffix.lower() == ".npz":
+            return _table_of_arrays(path, joints, read_npz(path, only=_NAMES))
+        # Only who reads such files needs HDF5.
+        from daq.recording.tables.hdf5 import read_hdf5  # noqa: PLC0415
 
-
-def _read_hdf5(path: Path, joints: tuple[str, ...]) -> Table:
-    # Only who reads or writes files needs it.
-    import h5py  # noqa: PLC0415
-
-    from daq.recording.checks import stored_elsewhere  # noqa: PLC0415
-
-    with h5py.File(path, "r") as file:
-        if (name := stored_elsewhere(file)) is not None:
-            raise TrajectoryFileError(path, f"{name} is stored elsewhere: copy it into this file")
-        named = file.attrs.get("joints")
-        if named is not None and tuple(map(str, np.atleast_1d(named))) != joints:
-            found = ", ".join(map(str, np.atleast_1d(named)))
-            raise TrajectoryFileError(
-                path, f"it is for joints {found}; the robot has {', '.join(joints)}"
-            )
-        datasets = {n: d for n in file if isinstance(d := file.get(n), h5py.Dataset)}
-        return _table_of_arrays(path, joints, datasets)
-
-
-def _read_npz(path: Path, joints: tuple[str, ...]) -> Table:
-    with zipfile.ZipFile(path) as archive:
-        # What a small file may unpack to is stated in it; numpy would take any of it.
-        size = sum(entry.file_size for entry in archive.infolist())
-        if size > BYTES_MAX:
-            raise TrajectoryFileError(path, f"unpacks to {size} bytes, limit {BYTES_MAX}")
-    with np.load(path, allow_pickle=False) as arrays:
-        known = {name for key, q in QUANTITIES.items() for name in (key, q.dataset)}
-        found = {name: arrays[name] for name in arrays.files if name in known}
+        found = read_hdf5(path, only=_NAMES, attributes=("joints", "units", "unit"))
         return _table_of_arrays(path, joints, found)
+    except TableError as error:
+        raise TrajectoryFileError(path, error.problem) from error
 
 
-def _table_of_arrays(path: Path, joints: tuple[str, ...], arrays: Mapping[str, Any]) -> Table:
+def _table_of_arrays(path: Path, joints: tuple[str, ...], found: Arrays) -> Table:
+    named = found.attributes.get("", {}).get("joints")
+    if named is not None and tuple(map(str, np.atleast_1d(named))) != joints:
+        others = plain(", ".join(map(str, np.atleast_1d(named))))
+        raise TrajectoryFileError(
+            path, f"it is for joints {others}; the robot has {', '.join(joints)}"
+        )
     names: dict[str, tuple[str, ...]] = {}
-    columns: dict[str, Any] = {}
+    columns: dict[str, Array] = {}
     for key, quantity in QUANTITIES.items():
-        both = [name for name in (quantity.dataset, key) if name in arrays]
+        both = [n for n in (quantity.dataset, key) if n in found.values or n in found.left_out]
         if len(both) == 2:
             raise TrajectoryFileError(path, f"it has both {both[0]} and {both[1]}")
         names[key] = (both[0] if both else quantity.dataset,)
-        if not both:
-            if key in ("t", "q"):
-                message = f"dataset {quantity.dataset} (or {key}) is missing"
-                raise TrajectoryFileError(path, message)
-            columns[key] = None
-            continue
-        columns[key] = _numbers(path, both[0], arrays[both[0]], quantity)
-    rows = len(columns["t"]) if columns["t"] is not None and columns["t"].ndim else 0
+        if both:
+            columns[key] = _numbers(found, both[0], quantity)
+        elif key in ("t", "q"):
+            raise TrajectoryFileError(path, f"dataset {quantity.dataset} (or {key}) is missing")
+    rows = len(columns["t"])
     for key, array in columns.items():
         expected: tuple[int, ...] = (rows,) if key == "t" else (rows, len(joints))
-        if array is not None and array.shape != expected:
+        if array.shape != expected:
             raise TrajectoryFileError(
                 path, f"{names[key][0]} has shape {array.shape}, expected {expected}"
             )
-    return Table(path, names, **columns)
+    return Table(path, names, columns["t"], columns["q"], columns.get("dq"), columns.get("tau"))
 
 
-def _numbers(path: Path, name: str, dataset: Any, quantity: Quantity) -> Array:
-    if dataset.dtype.kind not in "fiu":
-        raise TrajectoryFileError(path, f"{name} has type {dataset.dtype}, expected numbers")
-    if len(dataset.shape) > 0 and dataset.shape[0] > ROWS_MAX:
-        raise TrajectoryFileError(path, f"{name} has {dataset.shape[0]} rows, limit {ROWS_MAX}")
-    if dataset.dtype.itemsize * int(np.prod(dataset.shape)) > BYTES_MAX:
-        shape = " × ".join(map(str, dataset.shape))
-        raise TrajectoryFileError(path, f"{name} has {shape} values, limit {BYTES_MAX} bytes")
-    attributes = getattr(dataset, "attrs", {})
-    for attribute in ("units", "unit"):
-        unit = attributes.get(attribute)
-        unit = unit.decode(errors="replace") if isinstance(unit, bytes) else unit
-        if unit is not None and str(unit) not in quantity.units:
+def _numbers(found: Arrays, name: str, quantity: Quantity) -> Array:
+    if name in found.left_out:
+        reason = found.left_out[name]
+        raise TrajectoryFileError(found.path, f"{name} has {reason}, expected numbers")
+    for unit in found.attributes.get(name, {}).values():
+        text = unit.decode(errors="replace") if isinstance(unit, bytes) else str(unit)
+        if text not in quantity.units:
             expected = quantity.units[0]
-            raise TrajectoryFileError(path, f"{name} is in {unit!s}, expected {expected}")
-    return np.asarray(dataset[()], dtype=np.float64)
+            raise TrajectoryFileError(
+                found.path, f"{name} is in {plain(text)}, expected {expected}"
+            )
+    return found.values[name]
 
 
-def _read_csv(path: Path, joints: tuple[str, ...]) -> Table:
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        lines = enumerate(file, 1)
-        content = ((n, line) for n, line in lines if line.strip() and not line.startswith("#"))
-        _, first = next(content, (0, ""))
-        header = [cell.strip() for cell in next(csv.reader([first]), [])]
-        places, names = _csv_columns(path, joints, header)
-        values = _csv_values(path, header, list(itertools.islice(content, ROWS_MAX + 1)))
-    columns = {
-        key: None if not where else values[:, where[0]] if key == "t" else values[:, where]
-        for key, where in places.items()
-    }
-    return Table(path, names, **columns)  # type: ignore[arg-type] # t and q are always there
+def _table_of_columns(path: Path, joints: tuple[str, ...], text: TextTable) -> Table:
+    if len(text.values) and not text.names:
+        problem = "its columns have no names; expected t_s, q1_rad, dq1_rad_s, …"
+        raise TrajectoryFileError(path, problem)
+    places, names = _csv_columns(path, joints, [plain(name) for name in text.names])
+    columns = {key: text.values[:, where] for key, where in places.items() if where}
+    t = columns["t"][:, 0]
+    return Table(path, names, t, columns["q"], columns.get("dq"), columns.get("tau"))
 
 
 def _csv_columns(
@@ -239,31 +194,3 @@ def _csv_columns(
         places[key] = [] if is_left_out else [found[pair] for pair in wanted]
         names[key] = tuple(header[place] for place in places[key]) or (quantity.dataset,)
     return places, names
-
-
-def _csv_values(path: Path, header: list[str], lines: list[tuple[int, str]]) -> Array:
-    if len(lines) > ROWS_MAX:
-        raise TrajectoryFileError(path, f"more than {ROWS_MAX} rows")
-    if not lines:
-        return np.empty((0, len(header)))
-    try:
-        values = np.loadtxt([line for _, line in lines], delimiter=",", comments=None, ndmin=2)
-        if values.shape[1] == len(header):
-            return values
-    except ValueError:
-        pass
-    # Slower, to say where.
-    for number, line in lines:
-        cells = next(csv.reader([line]), [])
-        if len(cells) != len(header):
-            raise TrajectoryFileError(
-                path, f"line {number} has {len(cells)} values, the header {len(header)}"
-            )
-        for name, cell in zip(header, cells, strict=True):
-            try:
-                float(cell)
-            except ValueError:
-                raise TrajectoryFileError(
-                    path, f"column {name} line {number}: {cell[:40]!r}, expected a number"
-                ) from None
-    raise TrajectoryFileError(path, "its values cannot be read as numbers")

@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from daq.motion.errors import TrajectoryFileError
+from daq.motion.playback import ROWS_MAX
 from daq.motion.table_file import QUANTITIES, Table, read_table
 from daq.recording.whole_files import replace_file
-from daq.stream.messages import ROWS_MAX
 
 Array = NDArray[np.float64]
 

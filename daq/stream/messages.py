@@ -13,10 +13,10 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from daq.motion.playback import ROWS_MAX
+
 REQUEST_MAX = 16 << 10
 """Bytes of a request; larger ones are refused."""
-ROWS_MAX = 600_000
-"""Rows of a trajectory: ten minutes at 1 kHz."""
 Text = Annotated[str, Meta(max_length=200)]
 JointNames = Annotated[tuple[Annotated[str, Meta(max_length=40)], ...], Meta(max_length=32)]
 PerJoint = Annotated[tuple[float, ...], Meta(max_length=32)]

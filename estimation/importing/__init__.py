@@ -1,1 +1,1 @@
-"""Other people's files as recordings: names, columns, units, times, checks."""
+"""Measurements from foreign files: how they are read, and what their numbers mean."""

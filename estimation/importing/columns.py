@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from estimation.errors import OptionError
-from estimation.importing.files import ArrayFile
-from estimation.importing.found_arrays import FloatArray
+from estimation.importing.files import ArrayFile, FloatArray
 from estimation.importing.hints import describe
 from estimation.importing.names import clock_of
 

@@ -1,8 +1,6 @@
 """Foreign files of measurements as named arrays: CSV, NPY, NPZ, MAT (v5 and v7.3) and plain HDF5.
 
-What the numbers mean is decided elsewhere (`estimation.importing.mapping`). Files may come from
-anywhere: sizes are checked before anything is unpacked, nothing is ever executed, and whatever a
-library raises for damaged contents becomes a sentence.
+What the numbers mean is decided elsewhere (`estimation.importing.mapping`).
 """
 
 from __future__ import annotations
@@ -12,16 +10,30 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import h5py
 import numpy as np
+from numpy.typing import NDArray
 
+from daq.recording.tables.arrays import Arrays, check_file
+from daq.recording.tables.errors import TableError, UnevenRowsError
+from daq.recording.tables.hdf5 import read_hdf5
+from daq.recording.tables.numpy_files import read_npy, read_npz
+from daq.recording.tables.text import TextTable, read_text
 from daq.recording.text import plain
 from estimation.errors import DatasetError
-from estimation.importing.formats.csv import BYTES_MAX, read_csv
-from estimation.importing.formats.hdf5 import read_hdf5
-from estimation.importing.formats.matlab import read_mat5
-from estimation.importing.formats.npz import read_npy, read_npz
-from estimation.importing.found_arrays import DAMAGED, FloatArray, FoundArrays
+from estimation.importing.matlab import read_mat
+
+FloatArray = NDArray[np.float64]
+
+_VALUES_MIN = 2
+"""Fewer are a constant, not measurements."""
+_TEXTS = (".csv", ".txt", ".tsv", ".dat")
+_TABLES = (*_TEXTS, *(f"{each}.gz" for each in _TEXTS), ".npy")
+_ARRAYS: Mapping[str, Callable[[Path], Arrays]] = {
+    ".npz": read_npz,
+    ".mat": read_mat,
+    ".h5": read_hdf5,
+    ".hdf5": read_hdf5,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,45 +73,74 @@ def read_array_file(path: Path, *, delimiter: str | None = None) -> ArrayFile:
     Raises:
         DatasetError: It is missing, too large, of another kind, damaged, or has no numbers.
     """
-    readers: dict[str, Callable[[FoundArrays], None]] = {
-        ".npz": read_npz,
-        ".mat": _read_mat,
-        ".h5": read_hdf5,
-        ".hdf5": read_hdf5,
-    }
-    texts = (".csv", ".txt", ".tsv", ".dat")
-    tables = (*texts, *(f"{each}.gz" for each in texts), ".npy")
     suffix = path.suffix.lower()
     if suffix == ".gz":
         suffix = "".join(path.suffixes[-2:]).lower()
-    if suffix not in readers and suffix not in tables:
-        known = ", ".join((*tables, *readers))
+    if suffix not in _TABLES and suffix not in _ARRAYS:
+        known = ", ".join((*_TABLES, *_ARRAYS))
         raise DatasetError(f"{path}: suffix {suffix!r}, expected one of {known}")
-    found = FoundArrays(path)
     try:
-        if not path.is_file():
-            reason = "is no file" if path.exists() else "there is no such file"
-            raise DatasetError(f"{path}: {reason}")
-        size = path.stat().st_size
-        if size > BYTES_MAX:
-            raise DatasetError(f"{path}: {size} bytes, limit {BYTES_MAX}: cut it into parts")
-        with path.open("rb") as file:
-            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-        has_names = True
-        if suffix in tables:
-            values, names = (read_npy(path), ()) if suffix == ".npy" else read_csv(path, delimiter)
-            has_names = bool(names)
-            found.fields = _table(path, values, names)
+        check_file(path)
+        if suffix in _ARRAYS:
+            return _arrays(_ARRAYS[suffix](path))
+        table = (
+            TextTable(_upright(read_npy(path)), ())
+            if suffix == ".npy"
+            else read_text(path, delimiter)
+        )
+    except UnevenRowsError as error:
+        raise DatasetError(f"{error} --delimiter names another") from error
+    except TableError as error:
+        raise DatasetError(str(error)) from error
+    return _columns(path, table)
+
+
+def _arrays(found: Arrays) -> ArrayFile:
+    fields: dict[str, FloatArray] = {}
+    for name, values in found.values.items():
+        if values.size < _VALUES_MIN:
+            found.leave_out(name, "fewer than two numbers")
         else:
-            readers[suffix](found)
-    except DatasetError:
-        raise
-    except DAMAGED as error:
-        raise DatasetError(f"{path}: damaged, or no {suffix} file: {error}") from error
-    if not found.fields:
+            fields[name] = _upright(values)
+    if not fields:
         others = "".join(f"; {each}" for each in list_left_out(found.left_out))
-        raise DatasetError(f"{path}: has no arrays of numbers{others}")
-    return ArrayFile(path, sha256, found.fields, suffix in tables, has_names, found.left_out)
+        raise DatasetError(f"{found.path}: has no arrays of numbers{others}")
+    return ArrayFile(
+        found.path,
+        _sha256(found.path),
+        fields,
+        is_table=False,
+        has_names=True,
+        left_out=found.left_out,
+    )
+
+
+def _columns(path: Path, table: TextTable) -> ArrayFile:
+    values, names = table
+    if not len(values):
+        reason = "names of columns, but no values" if names else "no values"
+        raise DatasetError(f"{path}: has {reason}")
+    fields: dict[str, FloatArray] = {}
+    for number, name in enumerate(names or range(1, values.shape[1] + 1)):
+        # Programs that put files together leave the byte order marks of each.
+        key = plain(str(name).strip("\ufeff ")) or str(number + 1)
+        if key in fields:
+            raise DatasetError(f"{path}: two columns are called {key!r}: rename one of them")
+        fields[key] = values[:, number : number + 1]
+    if not np.isfinite(values).any():
+        raise DatasetError(f"{path}: has no numbers")
+    return ArrayFile(path, _sha256(path), fields, is_table=True, has_names=bool(names))
+
+
+def _upright(values: FloatArray) -> FloatArray:
+    """Samples as rows: there are always more of them than joints."""
+    table = values.reshape(len(values), -1)
+    return table.T if table.shape[0] < table.shape[1] else table
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def list_left_out(left_out: Mapping[str, str], shown: int = 10) -> list[str]:
@@ -109,29 +150,3 @@ def list_left_out(left_out: Mapping[str, str], shown: int = 10) -> list[str]:
     names = [f"{name} ({reason})" for name, reason in left_out.items()]
     more = f", … ({len(names) - shown} more)" if len(names) > shown else ""
     return [f"left out: {', '.join(names[:shown])}{more}"]
-
-
-def _table(path: Path, values: FloatArray, names: tuple[str, ...]) -> dict[str, FloatArray]:
-    names = names or tuple(str(number + 1) for number in range(values.shape[1]))
-    fields: dict[str, FloatArray] = {}
-    for number, name in enumerate(names):
-        # Programs that put files together leave the byte order marks of each.
-        key = plain(name.strip("\ufeff ")) or str(number + 1)
-        if key in fields:
-            raise DatasetError(f"{path}: two columns are called {key!r}: rename one of them")
-        fields[key] = values[:, number : number + 1]
-    if not np.isfinite(values).any():
-        raise DatasetError(f"{path}: has no numbers")
-    return fields
-
-
-def _read_mat(found: FoundArrays) -> None:
-    if h5py.is_hdf5(found.path):
-        # MATLAB's first index is HDF5's last.
-        read_hdf5(found, is_transposed=True)
-        return
-    for name, values in read_mat5(found.path, BYTES_MAX):
-        if isinstance(values, str):
-            found.leave_out(name, values)
-        else:
-            found.add(name, values)

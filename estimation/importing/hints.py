@@ -12,8 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from estimation.importing.files import ArrayFile, list_left_out
-from estimation.importing.found_arrays import FloatArray
+from estimation.importing.files import ArrayFile, FloatArray, list_left_out
 from estimation.importing.names import meaning_of
 from estimation.importing.time_stamps import REPEATED_MAX
 

@@ -32,8 +32,7 @@ from estimation.importing.columns import (
     labels_of,
     select_columns,
 )
-from estimation.importing.files import ArrayFile
-from estimation.importing.found_arrays import FloatArray
+from estimation.importing.files import ArrayFile, FloatArray
 from estimation.importing.names import joint_of, meaning_of, robot_order
 
 QUANTITIES = ("t_s", "q_rad", "dq_rad_s", "tau_nm", "iq_a", "q_ref_rad")

@@ -6,7 +6,9 @@ import gzip
 import io
 import math
 import struct
+import sys
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,10 +21,13 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from daq.recording.tables import arrays as table_arrays
+from daq.recording.tables import text as table_text
+from daq.recording.tables.errors import TableError
 from daq.robot import Robot, parse_robot, robot_text
 from estimation.errors import DatasetError, OptionError
+from estimation.importing import matlab
 from estimation.importing.files import read_array_file
-from estimation.importing.formats import csv as csv_file
 from estimation.importing.measurements import ImportOptions, Measurements, measure
 from estimation.importing.sampling import find_rate, resample
 
@@ -99,13 +104,31 @@ WRITERS: dict[str, tuple[str, Callable[[Path, Arrays], Path]]] = {
     "mat7.3": ("f.mat", write_mat73),
     "struct": ("f.mat", write_mat_struct),
 }
+IN_CHILDREN = {"mat5", "struct"}
+"""Formats that another process reads, which takes a second: few examples of them."""
+IN_PROCESS = sorted(WRITERS.keys() - IN_CHILDREN)
 values = st.floats(-1e6, 1e6) | st.sampled_from([math.nan, math.inf, 0.0, -0.0, 5e-324, 1e300])
 
 
-@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize("kind", IN_PROCESS)
 @settings(max_examples=15)
 @given(data=st.data())
 def test_round_trip(
+    kind: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory, bench1: Robot
+) -> None:
+    check_round_trip(kind, data, tmp_path_factory, bench1)
+
+
+@pytest.mark.parametrize("kind", sorted(IN_CHILDREN))
+@settings(max_examples=2)
+@given(data=st.data())
+def test_round_trip_through_a_child(
+    kind: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory, bench1: Robot
+) -> None:
+    check_round_trip(kind, data, tmp_path_factory, bench1)
+
+
+def check_round_trip(
     kind: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory, bench1: Robot
 ) -> None:
     rows = data.draw(st.integers(10, 60))
@@ -136,12 +159,15 @@ def test_round_trip(
     assert found.dq_rad_s is None
 
 
+DTYPES = ["f8", "f4", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"]
+
+
 @pytest.mark.parametrize("do_compression", [False, True])
-@pytest.mark.parametrize("dtype", ["f8", "f4", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"])
-def test_every_number_that_matlab_has(tmp_path: Path, dtype: str, do_compression: bool) -> None:
-    numbers = (np.arange(60).reshape(20, 3) % 100).astype(dtype)
+def test_every_number_that_matlab_has(tmp_path: Path, do_compression: bool) -> None:
+    numbers = np.arange(60.0).reshape(20, 3)
     contents = {
-        "a": numbers,
+        **{f"a_{dtype}": numbers.astype(dtype) for dtype in DTYPES},
+        "logical": numbers > 30,
         "text": "nothing",
         "cell": np.array([numbers, "x"], dtype=object),
         "complex": numbers[:, 0] * 1j,
@@ -151,8 +177,10 @@ def test_every_number_that_matlab_has(tmp_path: Path, dtype: str, do_compression
     path = tmp_path / "f.mat"
     scipy.io.savemat(path, contents, do_compression=do_compression)
     found = read_array_file(path).fields
-    assert set(found) == {"a", "s.inner.b"}
-    np.testing.assert_array_equal(found["a"], numbers)
+    assert set(found) == {*(f"a_{dtype}" for dtype in DTYPES), "logical", "s.inner.b"}
+    for dtype in DTYPES:
+        np.testing.assert_array_equal(found[f"a_{dtype}"], numbers)
+    np.testing.assert_array_equal(found["logical"], numbers > 30)
     np.testing.assert_array_equal(found["s.inner.b"], numbers[:, :1])
 
 
@@ -602,7 +630,7 @@ def test_data_that_cannot_be_used_are_refused_in_words(
 
 
 def big_npz(path: Path) -> None:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         archive.writestr("q.npy", b"\0" * (600 << 20))
 
 
@@ -639,33 +667,41 @@ def pickled() -> bytes:
     ("name", "content", "text"),
     [
         ("f.csv", b"", "has no values"),
-        ("f.csv.gz", b"t,q1\n0,1\n", "damaged, or no .csv.gz file"),
+        ("f.csv.gz", b"t,q1\n0,1\n", "damaged, or not a .gz file"),
         (
             "f.csv.gz",
             gzip.compress(b"t,q1\n0,1\n" * 99, mtime=0)[:-20],
-            "damaged, or no .csv.gz file",
+            "damaged, or not a .gz file",
         ),
         ("f.npz.gz", b"", "suffix '.npz.gz', expected one of .csv"),
-        ("f.npy", npy_header((1 << 40, 6)), "damaged, or no .npy file"),
-        ("f.npy", pickled(), "damaged, or no .npy file"),
-        ("f.npy", npy_header((2, 2, 2)) + bytes(64), "is no array of numbers in one or two"),
+        ("f.npy", npy_header((1 << 40, 6)), "damaged, or not a .npy file"),
+        ("f.npy", pickled(), "damaged, or not a .npy file"),
+        ("f.npy", npy_header((2, 2, 2)) + bytes(64), "not an array of numbers in one or two"),
         ("f.csv", b"t,q1\n", "no values"),
-        ("f.csv", b"t,q1\n0,1\n1,x\n", "row 2 column 2: 'x' is no number"),
-        ("f.csv", b"t,q1\n0,1\n1,2,3\n", "row 2 has 3 values, others 2"),
+        ("f.csv", b"t,q1\n0,1\n1,x\n", "column q1 line 3: 'x', expected a number"),
+        (
+            "f.csv",
+            b"t,q1\n0,1\n1,2,3\n",
+            "line 3 has 3 values, expected 2: .* --delimiter names another",
+        ),
         ("f.csv", b"t,t\n0,1\n", "two columns are called 't'"),
         ("f.csv", b"\xff\xfe\x00\x01" * 100, "no values|no number"),
-        ("f.npz", b"PK\x03\x04 nothing", "damaged, or no .npz file"),
-        ("f.mat", b"MATLAB 5.0 nothing", "no MATLAB file of version 5 or 7.3"),
-        ("f.mat", b"MATLAB".ljust(126) + b"IM" + b"\x0e\0\0\0\xff\0\0\0", "ends too early"),
-        ("f.mat", b"\x89HDF\r\n\x1a\n" + bytes(100), "damaged, or no .mat file"),
-        ("f.h5", b"nothing", "damaged, or no .h5 file"),
+        ("f.npz", b"PK\x03\x04 nothing", "damaged, or not a .npz file"),
+        ("f.mat", b"MATLAB 5.0 nothing", "not a MATLAB file of version 5 or 7.3"),
+        (
+            "f.mat",
+            b"MATLAB".ljust(126) + b"IM" + b"\x0e\0\0\0\xff\0\0\0",
+            "damaged, or not a .mat file",
+        ),
+        ("f.mat", b"\x89HDF\r\n\x1a\n" + bytes(100), "damaged, or not a .mat file"),
+        ("f.h5", b"nothing", "damaged, or not a .h5 file"),
         ("f.xlsx", b"PK", "suffix '.xlsx', expected one of .csv"),
         ("f.npz", big_npz, "unpacks to 629145600 bytes, limit"),
         ("f.npz", short_npz, "q is damaged: EOF: reading array data, expected 32 bytes got 20"),
         ("f.npz", boastful_npz, "q is damaged: it says that it has shape"),
         ("f.npz", twofold_npz, "two arrays are called q: save it anew"),
         ("f.csv", "t,q1\n0,1\n".encode("utf-16-le"), "looks like UTF-16 .* save it as UTF-8"),
-        ("f.npy", npy_header((2, 2, 2)) + bytes(64), "in one or two dimensions, but has 3 dim"),
+        ("f.npy", npy_header((2, 2, 2)) + bytes(64), "in one or two dimensions: it has 3 dim"),
     ],
 )
 def test_files_that_cannot_be_read_are_refused_in_words(
@@ -691,7 +727,7 @@ def test_pickles_are_never_opened_and_links_not_followed(tmp_path: Path) -> None
 
 
 @settings(max_examples=60)
-@given(st.sampled_from(sorted(WRITERS)), st.data())
+@given(st.sampled_from(IN_PROCESS), st.data())
 def test_damaged_files_end_in_words(
     tmp_path_factory: pytest.TempPathFactory, kind: str, data: st.DataObject
 ) -> None:
@@ -759,7 +795,7 @@ def test_compressed_text(tmp_path: Path, laas4: Robot, name: str) -> None:
 
 
 def test_compressed_text_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(csv_file, "BYTES_MAX", 3 << 20)
+    monkeypatch.setattr(table_text, "BYTES_MAX", 3 << 20)
     (tmp_path / "f.csv.gz").write_bytes(gzip.compress(b"0,1\n" * (1 << 20)))
     with pytest.raises(DatasetError, match=r"f.csv.gz: unpacks to more than 3145728 bytes"):
         read_array_file(tmp_path / "f.csv.gz")
@@ -811,13 +847,79 @@ def test_what_is_left_out_of_matlab_files(tmp_path: Path, q: Any, reason: str) -
     assert read_array_file(tmp_path / "f.mat").left_out == {"q": reason}
 
 
+def mat_elements(tmp_path: Path, **values: Any) -> bytes:
+    scipy.io.savemat(tmp_path / "parts.mat", values)
+    return (tmp_path / "parts.mat").read_bytes()[128:]
+
+
 def test_a_matlab_object_has_no_shape(tmp_path: Path) -> None:
     scipy.io.savemat(tmp_path / "f.mat", {"t": np.arange(ROWS)})
-    flags = struct.pack("<IIII", 6, 8, 17, 0)
-    names = b"".join(struct.pack("<HH4s", 1, len(each), each) for each in (b"when", b"MCOS"))
-    more = struct.pack("<II", 14, len(flags + names)) + flags + names
+    names = b"".join(
+        struct.pack("<II8s", 1, len(each), each) for each in (b"when", b"MCOS", b"datetime")
+    )
+    inner = mat_elements(tmp_path, x=np.arange(6, dtype=np.uint32))
+    body = struct.pack("<IIII", 6, 8, 17, 0) + names + inner
+    more = struct.pack("<II", 14, len(body)) + body
     (tmp_path / "f.mat").write_bytes((tmp_path / "f.mat").read_bytes() + more)
     assert read_array_file(tmp_path / "f.mat").left_out == {"when": "an object"}
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_damaged_matlab_files_end_in_words(tmp_path: Path, seed: int) -> None:
+    """SciPy may crash on them, in a process of its own."""
+    rng = np.random.default_rng(seed)
+    path = (write_mat5 if seed % 2 else write_mat_struct)(tmp_path / "f.mat", arrays(rows=20))
+    content = bytearray(path.read_bytes())
+    for place in rng.integers(128, len(content), size=5):
+        content[place] = rng.integers(256)
+    path.write_bytes(content[: rng.integers(200, len(content))])
+    with pytest.raises(DatasetError):
+        read_array_file(path)
+
+
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        ("import os; os.kill(os.getpid(), 11)", "SciPy ended by SIGSEGV"),
+        ("import time; time.sleep(60)", "was not read within"),
+        ("import sys; sys.exit('unpacks to too much')", "unpacks to too much"),
+    ],
+)
+def test_whatever_happens_to_the_child_is_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, problem: str
+) -> None:
+    path = write_mat5(tmp_path / "f.mat", arrays())
+    monkeypatch.setattr(matlab, "_COMMAND", (sys.executable, "-c", code))
+    monkeypatch.setattr(matlab, "_TIME_MAX_S", 0.5 if "sleep" in code else 60.0)
+    with pytest.raises(TableError) as caught:
+        matlab.read_mat(path)
+    assert problem in caught.value.problem
+
+
+def test_a_matlab_file_of_little_that_becomes_much(tmp_path: Path) -> None:
+    packed = zlib.compress(struct.pack("<II", 14, 3 << 30) + bytes(3 << 20))
+    header = b"MATLAB 5.0".ljust(124) + b"\x00\x01IM"
+    (tmp_path / "f.mat").write_bytes(header + struct.pack("<II", 15, len(packed)) + packed)
+    with pytest.raises(DatasetError):
+        read_array_file(tmp_path / "f.mat")
+
+
+@pytest.mark.parametrize("name", ["f.csv", "f.npz", "f.h5"])
+@pytest.mark.parametrize("error", [TypeError, AttributeError, AssertionError, IndexError])
+def test_a_bug_of_ours_is_not_called_a_damaged_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, error: type[Exception]
+) -> None:
+    path = {"f.csv": write_csv, "f.npz": write_npz, "f.h5": write_mat73}[name](
+        tmp_path / name, arrays()
+    )
+
+    def broken(*_: object) -> None:
+        raise error("planted")
+
+    monkeypatch.setattr(table_arrays.Arrays, "add", broken)
+    monkeypatch.setattr(table_text, "_delimiter", broken)
+    with pytest.raises(error, match="planted"):
+        read_array_file(path)
 
 
 def test_names_cannot_move_the_cursor(tmp_path: Path, bench1: Robot) -> None:
