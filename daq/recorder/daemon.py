@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from daq.recorder.converters import ProcessConverter
 from daq.recorder.recorder import Recorder
 from daq.samples.batches import BATCH_TOPIC, HEADER_MAX, PAYLOAD_MAX, SESSION_TOPIC
 from daq.service.notify import Notifier
-from daq.system.lock_file import LockHeldError, take_lock
+from daq.system.locks import FileLock, LockHeldError
 from daq.system.runtime_directory import RuntimeDirectory
 
 QUEUE_BATCHES = 6000
@@ -33,17 +32,16 @@ def only_recorder(runtime: RuntimeDirectory) -> Iterator[None]:
     """
     path = runtime.path / "recorder.lock"
     try:
-        file = take_lock(path)
+        lock = FileLock(path)
     except LockHeldError as error:
-        problem = f"a recorder is at work here already (process {error.holder}): stop it first"
+        process = error.holder.process
+        problem = f"a recorder is at work here already (process {process}): stop it first"
         raise ConfigError(f"--runtime {runtime.path}", [problem]) from None
     except OSError as error:
         problem = f"{path.name} cannot be opened: {error.strerror}"
         raise ConfigError(f"--runtime {runtime.path}", [problem]) from error
-    try:
+    with lock:
         yield
-    finally:
-        os.close(file)
 
 
 def record(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import logging
 import os
 from pathlib import Path
@@ -39,6 +38,7 @@ from daq.samples.batches import (
     frame_record,
     read_record,
 )
+from daq.system.locks import hold
 
 SUFFIX = ".journal"
 MODE = 0o640
@@ -106,7 +106,7 @@ class Journal:
         head = _head(session_data, part)
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, MODE)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(file, path)
             _write_all(file, head, 0)
             os.fsync(file)
             sync_directory(path.parent)
@@ -234,7 +234,7 @@ class Journal:
         """
         copy = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, MODE)
         try:
-            fcntl.flock(copy, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(copy, self.path)
             size = self.written.size
             place = 0
             while place < size:
@@ -282,10 +282,8 @@ def lock(file: int, path: Path) -> None:
         JournalBusyError: Somebody else has it.
         FileNotFoundError: It was removed meanwhile.
     """
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise JournalBusyError(path) from None
+    if not hold(file):
+        raise JournalBusyError(path)
     if not os.fstat(file).st_nlink:
         # Whoever had the lock has converted it.
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import mmap
 import os
 import struct
@@ -32,6 +31,7 @@ from daq.samples.batches import (
     decode_session,
     read_record,
 )
+from daq.system.locks import hold, is_held
 
 SECONDS_60 = 3000
 """Batches of 20 samples in a minute at 1 kHz."""
@@ -99,7 +99,7 @@ class SpoolWriter:
             try:
                 # All of it now: a full file system later would end the loop with SIGBUS.
                 os.posix_fallocate(self._file, 0, size)
-                fcntl.flock(self._file, fcntl.LOCK_EX)
+                hold(self._file)
                 populate = getattr(mmap, "MAP_POPULATE", 0)
                 self._map = mmap.mmap(self._file, size, flags=mmap.MAP_SHARED | populate)
                 head = _HEAD.pack(_MAGIC, self._first, self._slot_size, self._slots)
@@ -208,12 +208,7 @@ class SpoolReader:
 
     def is_live(self) -> bool:
         """Whether its writer is still there."""
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        fcntl.flock(self._file, fcntl.LOCK_UN)
-        return False
+        return is_held(self._file)
 
     def read_from(self, seq: int) -> Iterator[Record]:
         """The batches that hold this sample and later ones, in order, as far as they are there.

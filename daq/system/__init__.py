@@ -1,1 +1,1 @@
-"""The computer: real-time scheduling, the state of the host, the runtime directory, locks."""
+"""The computer that all of this runs on: real time, directories, locks."""

@@ -6,15 +6,13 @@ directory is locked first.
 
 from __future__ import annotations
 
-import fcntl
-import os
 from pathlib import Path
 
 from daq.stream.errors import RuntimeBusyError
-from daq.system.lock_file import LockHeldError, take_lock
+from daq.system.locks import FileLock, LockHeldError, holder_of
 
 
-class RuntimeLock:
+class RuntimeLock(FileLock):
     """Holds a runtime directory until it is released or the process ends.
 
     Args:
@@ -26,38 +24,17 @@ class RuntimeLock:
 
     def __init__(self, directory: Path) -> None:
         try:
-            self._file = take_lock(directory / "lock")
+            super().__init__(directory / "lock")
         except LockHeldError as error:
             raise RuntimeBusyError(
-                f"{directory}: in use by another loop (process {error.holder}); "
+                f"{directory}: in use by another loop (process {error.holder.process}); "
                 "stop it first, or give this one a directory of its own with --runtime"
             ) from None
-
-    def release(self) -> None:
-        """Let others have the directory."""
-        if self._file >= 0:
-            # Said aloud: a forked child may still have the file open.
-            fcntl.flock(self._file, fcntl.LOCK_UN)
-            os.close(self._file)
-            self._file = -1
-
-    def __enter__(self) -> RuntimeLock:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.release()
 
 
 def is_loop_running(directory: Path) -> bool:
     """Whether a loop holds a runtime directory, as far as this user may see it."""
     try:
-        file = os.open(directory / "lock", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        return holder_of(directory / "lock") is not None
     except OSError:
         return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(file)
-    return False

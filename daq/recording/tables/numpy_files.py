@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from daq.recording.tables.arrays import Arrays, check_file, unusable
 from daq.recording.tables.errors import TableError, damaged
 
-_ERRORS = (OSError, EOFError, ValueError, TypeError, OverflowError, tokenize.TokenError)
+_ERRORS = (OSError, EOFError, ValueError, OverflowError, tokenize.TokenError)
 """What NumPy raises for damaged contents."""
 _ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError)
 """What else the archive raises: other kinds of compression, passwords."""

@@ -27,7 +27,7 @@ from daq.stream.gateway.packets import GatewayReport, GatewaySettings
 from daq.stream.gateway.process import Gateway, send_report
 from daq.stream.gateway.pulse import Pulse
 from daq.stream.keys import load_keys
-from daq.system.lock_file import LockHeldError, sign_lock, take_lock
+from daq.system.locks import FileLock, LockHeldError
 
 MEMORY_MAX_BYTES = 512 << 20
 """Frozen subscribers share what waits for them, so an honest crowd needs a tenth of it."""
@@ -59,7 +59,7 @@ def main() -> int:
         began_s = time.monotonic()
         child = os.fork()
         if not child:
-            sign_lock(lock)  # this one has to end before another can begin
+            lock.sign()  # this one has to end before another can begin
             ends = {"stream": stream, "commands": commands}
             _serve(partial(Gateway, settings, keys, **ends, life=life, pulse=pulse), stream, life)
         if not _keep(child, stream, pulse):
@@ -121,7 +121,7 @@ def _limit_ourselves() -> None:
         Path("/proc/self/oom_score_adj").write_text(str(_OOM_SCORE))
 
 
-def _lock(path: Path) -> int:
+def _lock(path: Path) -> FileLock:
     """Wait for the gateway of a killed loop, which still publishes what that one left.
 
     Raises:
@@ -130,12 +130,12 @@ def _lock(path: Path) -> int:
     deadline_s = time.monotonic() + _LOCK_MAX_S
     while True:
         try:
-            return take_lock(path)
+            return FileLock(path)
         except LockHeldError as error:
             if time.monotonic() > deadline_s:
                 raise BindError(
                     f"{path}: the gateway of an earlier loop does not end (process "
-                    f"{error.holder}): end it first"
+                    f"{error.holder.process}): end it first"
                 ) from None
         time.sleep(0.02)
 
