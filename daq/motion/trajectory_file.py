@@ -30,6 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 from daq.motion.errors import TrajectoryFileError
 from daq.motion.playback import ROWS_MAX
 from daq.motion.table_file import QUANTITIES, Table, read_table
+from daq.recording.tables.arrays import VALUE_MAX
 from daq.recording.whole_files import replace_file
 
 Array = NDArray[np.float64]
@@ -38,8 +39,6 @@ TIME_TOLERANCE = 0.01
 """How far a row may be from its place in the loop's rate, in periods, to be taken as it is."""
 SCALE_TOLERANCE = 0.05
 """How far the speeds may be from the slope of the positions, over the whole file."""
-VALUE_MAX = 1e9
-"""Of any number in a file: beyond it, arithmetic with its squares would overflow some day."""
 _JUMP = 0.25
 _ROUNDING_RAD = 2e-4
 """Positions may have been rounded to four decimals."""

@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from daq.recording.tables.arrays import VALUE_MAX
 from daq.robot import Robot
 from estimation.errors import DatasetError, OptionError
 from estimation.importing.checks import check_names, check_ranges, check_velocity
@@ -21,7 +22,7 @@ from estimation.importing.files import ArrayFile
 from estimation.importing.hints import describe, suggest
 from estimation.importing.mapping import NONE, Taken, take
 from estimation.importing.sampling import Sampling
-from estimation.recordings.finite_values import VALUE_MAX, only_numbers
+from estimation.recordings.finite_values import only_numbers
 
 FloatArray = NDArray[np.float64]
 Side = Literal["joint", "motor"]

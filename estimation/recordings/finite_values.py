@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-VALUE_MAX = 1e9
-"""Of any number: beyond it, arithmetic with its squares would overflow some day."""
+from daq.recording.tables.arrays import VALUE_MAX
 
 
 def is_number(values: Any, limit: float | NDArray[np.float64] = VALUE_MAX) -> NDArray[np.bool_]:

@@ -19,6 +19,8 @@ BYTES_MAX = 512 << 20
 ROWS_MAX = 10_000_000
 COLUMNS_MAX = 1000
 ARRAYS_MAX = 10_000
+VALUE_MAX = 1e9
+"""Of any number: beyond it, arithmetic with its squares would overflow some day."""
 _KINDS = {
     "b": "true or false",
     "c": "complex numbers",
