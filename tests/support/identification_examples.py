@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import signal
 
 from daq.robot import Robot, load_robot
 from estimation.excitation.fourier import FreeCoefficients
@@ -188,7 +189,7 @@ def position_law(motion: Motion) -> PositionLaw:
         joint_nm_per_a=reduction * constants,
         limit_a=np.array([joint.limits.current_max_a for joint in robot.joints]),
         is_held=np.zeros(4, bool),
-        velocity_lag_s=0.0,
+        velocity_lag_s=1.0 / (2.0 * np.pi * 100.0),
     )
 
 
@@ -219,6 +220,12 @@ def recorded(
     def noise(size: float) -> FloatArray:
         return size * generator.standard_normal(shape)
 
+    def low_passed(speed: FloatArray) -> FloatArray:
+        # As boards tell it, whose filter has settled at the beginning.
+        numerator, denominator = signal.bilinear([1.0], [law.velocity_lag_s, 1.0], fs=1000.0)
+        start = signal.lfilter_zi(numerator, denominator)[:, np.newaxis] * speed[:1]
+        return signal.lfilter(numerator, denominator, speed, axis=0, zi=start)[0]
+
     def gain(values: FloatArray) -> FloatArray | None:
         return np.broadcast_to(values, shape).copy() if has_gains else None
 
@@ -227,7 +234,7 @@ def recorded(
         period_s=1e-3,
         t_s=np.arange(shape[0]) * 1e-3,
         q_rad=motion.q_rad + noise(angle_noise_rad),
-        dq_rad_s=motion.dq_rad_s + noise(speed_noise_rad_s),
+        dq_rad_s=low_passed(motion.dq_rad_s) + noise(speed_noise_rad_s),
         tau_nm=motion.tau_nm + noise(torque_noise_nm),
         reference_position_rad=law.reference_rad[1:],
         reference_velocity_rad_s=law.reference_rad_s[1:],
