@@ -13,6 +13,7 @@ from hw_mocks.faults.script import Fault, FaultKind, FaultScript
 from hw_mocks.faults.wire import flip_bit, hold_board
 from hw_mocks.mock_robot import MockRobot
 from hw_mocks.realtime import RealTime
+from hw_mocks.serial_presence import show_presence
 
 _READ_MAX_BYTES = 4096
 _DELAY_NS = 30_000_000
@@ -42,6 +43,7 @@ class SerialPort:
         tty.setraw(self._slave)
         os.set_blocking(self._host, False)
         self.device = os.ttyname(self._slave)
+        self._presence = show_presence(self._slave)
         self._is_plugged = True
         self._stuck_at: bytes | None = None
         self._last_reply = b""
@@ -115,6 +117,7 @@ class SerialPort:
 
     def _unplug(self) -> None:
         if self._is_plugged:
+            self._presence.close()
             os.close(self._slave)
             os.close(self._host)
         self._is_plugged = False

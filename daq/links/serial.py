@@ -61,6 +61,10 @@ class SerialLink:
         self._now_s = now_s
         self._serial = _open(device, baud)
 
+    def fileno(self) -> int:
+        """The descriptor of the opened port."""
+        return int(self._serial.fileno())
+
     def exchange(self, frame: bytes) -> bytes:
         """Send a frame and wait for the reply.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import time
 import tty
 from pathlib import Path
 from typing import Any
@@ -82,7 +83,7 @@ def test_a_real_device_needs_leave(lab: Any, real: RealBoard) -> None:
     assert real.received == b""
 
 
-def test_a_serial_port_is_never_taken_for_a_mock(lab: Any, real: RealBoard) -> None:
+def test_a_terminal_with_nobody_of_ours_behind_it(lab: Any, real: RealBoard) -> None:
     near, far = pty.openpty()
     tty.setraw(near)
     os.set_blocking(near, False)
@@ -109,4 +110,16 @@ def test_an_emulated_device_needs_no_leave(lab: Any) -> None:
     result = lab.do("mock", "exec", "--robot", "bench1", "--", *inner)
     assert result.exit_code == 0, result.err
     assert result.json["state"] == "idle"
+    assert "idle → calibrating" in result.err
+
+
+def test_an_emulated_serial_port_needs_no_leave(lab: Any) -> None:
+    port = lab.start("armature", "mock", "serial", "--robot", "bench1")
+    deadline_s = time.monotonic() + 40.0
+    while not port.out.endswith("\n") and time.monotonic() < deadline_s:
+        time.sleep(0.05)
+    link = f"serial://{port.out.strip()}"
+    words = ("loop", "--robot", "bench1", "--link", link, "--duration", "3")
+    result = lab.do(*lab.here(*words, "--enable", "--command-timeout-ms", "250", "--json"))
+    assert result.exit_code == 0, result.err
     assert "idle → calibrating" in result.err

@@ -31,6 +31,7 @@ from hw_mocks.faults.script import parse_fault
 from hw_mocks.plants.load_arm import LoadArm as MockLoadArm
 from tools.bench.analyse import report
 from tools.bench.plan import BenchOptions, plan_bench
+from tools.running.boards import may_be_emulated
 from tools.running.events import Teller
 from tools.running.mock_options import (
     add_board_options,
@@ -201,7 +202,7 @@ def _check(test: BenchOptions, run: RunOptions, mock: MockOptions, *, is_fast: b
         problems.append(f"--fast: time is real on --link {run.link}; use --link mock")
     if not run.is_on_mock and mock.faults:
         problems.append("--fault: only on --link mock")
-    if not run.is_on_mock and not run.is_armed:
+    if not run.is_armed and not may_be_emulated(run.address):  # the loop asks for the proof
         problems.append("--arm: missing; this turns a real motor")
     wishes = test.wishes
     for option, value, low, high in (

@@ -26,6 +26,7 @@ from hw_mocks.emulated_spi.shim import announces_emulation
 from hw_mocks.faults.script import FaultScript
 from hw_mocks.mock_link import mock_links
 from hw_mocks.mock_robot import MockRobot
+from hw_mocks.serial_presence import is_emulated, is_pseudo_terminal
 from tools.running.mock_options import mark_of
 from tools.shared.cli import say
 
@@ -91,10 +92,19 @@ def open_boards(
         for port in robot.boards:
             link = open_link(robot, port, address, board_profile(port, profile))
             stack.callback(link.close)
-            if isinstance(link, SpiLink) and announces_emulation(os.environ):
+            if isinstance(link, SerialLink):
+                mark = "" if is_emulated(link.fileno()) else None
+            elif isinstance(link, SpiLink) and announces_emulation(os.environ):
                 mark = ask_who(link.fileno(), link.name).mark
             boards.append(_board(port, link, address, profile, time.monotonic_ns))
         yield OpenBoards(boards, time.monotonic_ns, _sleep_until_ns, time.time_ns, mark)
+
+
+def may_be_emulated(address: LinkAddress) -> bool:
+    """Whether opening the devices can turn out to be opening a mock's: a guess, and no proof."""
+    if address.kind is LinkKind.SPI:
+        return announces_emulation(os.environ)
+    return address.kind is LinkKind.MOCK or is_pseudo_terminal(address.device)
 
 
 def open_link(robot: DrivenRobot, port: BoardPort, address: LinkAddress, profile: Profile) -> Link:

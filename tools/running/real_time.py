@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from daq.errors import ConfigError
 from daq.links.address import LinkKind
 from daq.loop.process.daemon import Daemon, Options, Result
@@ -12,9 +10,8 @@ from daq.robot.load import load_robot, robot_text
 from daq.stream.keys import load_keys
 from daq.system.runtime_directory import runtime_directory
 from firmware_protocol.profiles import PROFILES
-from hw_mocks.emulated_spi.shim import announces_emulation
 from tools.running.agenda import agenda_problem, make_agenda, read_play_file
-from tools.running.boards import open_boards
+from tools.running.boards import may_be_emulated, open_boards
 from tools.running.options import RunOptions, check_duration
 from tools.running.robot_as_run import (
     warn_of_timeout,
@@ -46,11 +43,8 @@ def run_loop(options: RunOptions, *, events_to: int | None = None) -> tuple[Resu
     address = options.address
     robot = load_robot(options.robot, profiles=PROFILES).driven()
     robot = with_command_timeout(robot, options.command_timeout_ms)
-    is_announced = address.kind is LinkKind.SPI and announces_emulation(os.environ)
-    if options.moves and not options.is_armed and not is_announced:
-        raise ConfigError("--arm", ["missing: --enable, --home and --play move real motors"])
-    if not is_announced:
-        warn_of_timeout(robot)
+    if not may_be_emulated(address):
+        _refuse_to_move(options)
     others = [address for address in options.bind if not address.startswith("tcp://")]
     if others:
         raise ConfigError("--bind", [f"{address}: expected tcp://HOST:PORT" for address in others])
@@ -60,6 +54,9 @@ def run_loop(options: RunOptions, *, events_to: int | None = None) -> tuple[Resu
     keys = None if options.keys is None else load_keys(options.keys)
     with open_boards(robot, address, profile=options.profile) as opened:
         is_mock = opened.mark is not None
+        if not is_mock:
+            _refuse_to_move(options)
+            warn_of_timeout(robot)
         if is_mock or (options.bench is not None and address.kind is LinkKind.SERIAL):
             # A serial port takes what time it takes; the test goes on at whatever rate that is.
             robot = without_deadline_budget(robot)
@@ -99,3 +96,13 @@ def run_loop(options: RunOptions, *, events_to: int | None = None) -> tuple[Resu
         ends_when_done = options.ends_when_done
         result = daemon.run(agenda=agenda.step, is_over=lambda: ends_when_done and agenda.is_over)
         return result, agenda_problem(agenda, result)
+
+
+def _refuse_to_move(options: RunOptions) -> None:
+    """Motors that are real do not move without leave.
+
+    Raises:
+        ConfigError: They would.
+    """
+    if options.moves and not options.is_armed:
+        raise ConfigError("--arm", ["missing: --enable, --home and --play move real motors"])
