@@ -49,7 +49,7 @@ class OpenBoards:
     now_ns: Callable[[], int]
     sleep_until_ns: Callable[[int], None]
     utc_ns: Callable[[], int]
-    mark: str | None
+    mark: str | None = None
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from hw_mocks.faults.script import FaultKind
 from tools.running.agenda import agenda_problem, make_agenda, read_play_file
 from tools.running.boards import open_boards
 from tools.running.events import Listener, Teller
-from tools.running.mock_options import make_mock, mark_of
+from tools.running.mock_options import make_mock
 from tools.running.options import MockOptions, RunOptions
 from tools.running.outcome import exit_code, result_json
 from tools.running.robot_as_run import with_command_timeout
@@ -65,7 +65,7 @@ def run_fast(
             robot_text(options.robot),
             options.robot,
             opened.boards,
-            link=options.link + mark_of(mock.truth),
+            link=f"{options.link}{opened.mark}",
             version=__version__,
             commit=commit(),
             start_t_ns=opened.now_ns(),
