@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from msgspec.structs import replace
 from daq.recorder import contents, convert
 from daq.recorder.contents import read_contents
 from daq.recorder.conversion import Conversion, convert_journal
+from daq.recorder.converters import conversion_command
 from daq.recorder.daemon import only_recorder
 from daq.recorder.journal import Journal, is_finished
 from daq.recorder.recovery import recover
@@ -267,13 +269,25 @@ def test_whether_a_journal_is_finished_shows_at_its_end(journal: Path, cut: int)
 
 
 def test_the_recorder_s_entry_point_converts_a_journal(
-    place: Any, journal: Path, capsys: pytest.CaptureFixture[str]
+    place: Any, journal: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert convert.main(["--runtime", str(place.runtime.path), str(journal)]) == 0
-    result = msgspec.json.decode(capsys.readouterr().out, type=Conversion)
+    result = msgspec.json.decode(capfd.readouterr().out, type=Conversion)
     assert (result.samples, result.missing, result.problem) == (2000, 0, "")
     assert Path(result.file) == place.recordings[0] and not journal.exists()
     journal.write_text("no journal\n" * 1000)
     assert convert.main([str(journal)]) == 1
-    assert msgspec.json.decode(capsys.readouterr().out, type=Conversion).problem
+    assert msgspec.json.decode(capfd.readouterr().out, type=Conversion).problem
     assert journal.exists()
+
+
+def test_a_recorder_that_was_killed_does_not_spoil_its_conversions(
+    place: Any, journal: Path
+) -> None:
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    command = [*conversion_command(place.runtime), str(journal)]
+    done = subprocess.run(command, stdout=write_end, stderr=subprocess.PIPE, check=True)
+    os.close(write_end)
+    assert done.stderr == b""
+    assert place.samples().tolist() == list(range(2000))
