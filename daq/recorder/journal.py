@@ -330,8 +330,8 @@ def find_journals(directory: Path, session: str) -> list[Journal]:
     return sorted(found, key=lambda journal: (journal.part.number, journal.part.part))
 
 
-def is_finished(path: Path) -> bool:
-    """Whether a journal came to its end; only its last record is read.
+def end_of(path: Path) -> End | None:
+    """How a journal ended; None if it did not. Only its last record is read.
 
     Raises:
         OSError: It cannot be read.
@@ -341,7 +341,12 @@ def is_finished(path: Path) -> bool:
         file.seek(max(size - _END_MAX, 0))
         tail = file.read()
     record = read_record(tail, max(tail.rfind(MAGIC), 0))
-    return record is not None and record.kind == KIND_END and record.end == len(tail)
+    if record is None or record.kind != KIND_END or record.end != len(tail):
+        return None
+    try:
+        return msgspec.json.decode(record.header, type=End)
+    except msgspec.MsgspecError:
+        return None
 
 
 def session_of(path: Path) -> str:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from daq.errors import ConfigError, DaqError
 from daq.recorder.contents import End, JournalBusyError, JournalError
 from daq.recorder.conversion import Conversion, Progress, convert_journal
-from daq.recorder.journal import SUFFIX, Journal, is_finished, session_of
+from daq.recorder.journal import SUFFIX, Journal, end_of, session_of
 from daq.recorder.spools import Spools
 from daq.samples.batches import BatchError, decode_header
 from firmware_protocol.errors import ProtocolError
@@ -85,10 +85,15 @@ def _complete(path: Path, spools: Spools, session: str) -> tuple[int, bool]:
     Returns:
         How many samples that were, and whether the recording goes on.
     """
-    spool = spools.open(session) if session and not is_finished(path) else None
+    spool = spools.open(session) if session else None
     if spool is None:
         return 0, False
     with spool:
+        if (end := end_of(path)) is not None:
+            # Its recorder may have been killed before it noted that.
+            if end.next_seq > spools.recorded_until(session) and not spool.is_live():
+                spools.mark_recorded(session, end.next_seq)
+            return 0, False
         try:
             journal = Journal.open(path)
         except JournalBusyError:

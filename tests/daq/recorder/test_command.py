@@ -13,11 +13,11 @@ import pytest
 from msgspec.structs import replace
 
 from daq.recorder import contents, convert
-from daq.recorder.contents import read_contents
+from daq.recorder.contents import End, read_contents
 from daq.recorder.conversion import Conversion, convert_journal
 from daq.recorder.converters import conversion_command
 from daq.recorder.daemon import only_recorder
-from daq.recorder.journal import Journal, is_finished
+from daq.recorder.journal import Journal, end_of
 from daq.recorder.recovery import recover
 from daq.recorder.spools import Spools
 from daq.recording import Recording, open_recording, writer
@@ -265,7 +265,7 @@ def test_a_finished_journal_is_read_once(
 @pytest.mark.parametrize("cut", [0, 5, 3000])
 def test_whether_a_journal_is_finished_shows_at_its_end(journal: Path, cut: int) -> None:
     os.truncate(journal, journal.stat().st_size - cut)
-    assert is_finished(journal) == (cut == 0)
+    assert end_of(journal) == (None if cut else End(next_seq=2000))
 
 
 def test_the_recorder_s_entry_point_converts_a_journal(
@@ -291,3 +291,20 @@ def test_a_recorder_that_was_killed_does_not_spoil_its_conversions(
     os.close(write_end)
     assert done.stderr == b""
     assert place.samples().tolist() == list(range(2000))
+
+
+def test_a_recorder_killed_before_it_noted_the_end_records_nothing_twice(
+    place: Any, make_rig: MakeRig, armature: Any
+) -> None:
+    rig = make_rig(robot="laas4")
+    rig.make_spool()
+    recorder = rig.make_recorder(converter=Keep())
+    recorder.handle_session(rig.session_data)
+    rig.feed(recorder, 0, 100)
+    recorder.finish()
+    rig.spool.close(unlink=False)
+    (mark,) = place.runtime.path.glob("*.recorded")
+    mark.unlink()
+    assert armature("recover", place.out, *here(place))[0] == 0
+    assert [path.name for path in place.recordings] == ["run.h5"]
+    assert not list(place.runtime.path.glob("spool-*"))
