@@ -1,4 +1,5 @@
-# Each target sets up everything it needs. `make demo` and `make test` are the two commands to know.
+# Each target sets up everything it needs. `make demo` and `make test` are the two commands to know;
+# `make quick` is for every few minutes.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -6,14 +7,23 @@ STAMP := $(VENV)/.installed
 SHARED_DATA := $(wildcard ../shared/data)
 export ARMATURE_DATA ?= $(if $(SHARED_DATA),$(abspath $(SHARED_DATA)))
 
-.PHONY: demo test check bench acceptance docs clean
+# The programs that tests start would compile all of ours anew, each time.
+unexport PYTHONDONTWRITEBYTECODE
+# Whole files would leave one worker waiting for the other's last one; see tests/README.md.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+
+.PHONY: demo test quick check bench acceptance docs clean
 
 demo: $(STAMP)
 	@rm -rf build/demo
 	$(BIN)/armature demo --out build/demo
 
 test: $(STAMP) check
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+	$(PYTEST) --durations=30 $(PYTEST_ARGS)
+
+# Without processes, devices, browsers and waiting.
+quick: $(STAMP)
+	$(PYTEST) -m "not system and not compiler" $(PYTEST_ARGS)
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .
@@ -25,9 +35,9 @@ check: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python -m tests.benchmarks
 
-# Long statistical runs, many seeds; `make test` holds a short version of each.
+# Long statistical runs, many seeds: about an hour; `make test` has a short version of most.
 acceptance: $(STAMP)
-	ARMATURE_ACCEPTANCE=1 $(BIN)/python -m pytest -m acceptance -o timeout=3600
+	ARMATURE_ACCEPTANCE=1 $(PYTEST) -m acceptance -o timeout=3600 --durations=0 $(PYTEST_ARGS)
 
 # The generated pages that are committed (tests fail when they are stale).
 docs: $(STAMP)

@@ -37,6 +37,7 @@ def test_histogram() -> None:
     assert wakeup.summarise(latencies) == ((12, 2345, 2345), 2)
 
 
+@pytest.mark.system
 def test_rows() -> None:
     before = children()
     rows = list(wakeup.run(cycles=100, repeats=1))
@@ -58,6 +59,7 @@ def test_it_is_skipped_without_cyclictest(monkeypatch: pytest.MonkeyPatch) -> No
     assert row.result.startswith("skipped: cyclictest is not installed")
 
 
+@pytest.mark.system
 def test_nothing_stays_when_cyclictest_fails(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from acceptance import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -35,7 +36,7 @@ def test_of_nothing_is_the_initial_value() -> None:
 
 
 @given(st.binary(max_size=100))
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_equals_the_bitwise_definition(data: bytes) -> None:
     expected = bitwise(data)
     assert int.from_bytes(crc32_mpeg2(data), "big") == expected

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from acceptance import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import CODECS, raw_frames
@@ -49,7 +50,7 @@ def decodes(codec: FrameCodec[Any], frame: bytes) -> bool:
 
 @every_codec
 @given(frame=st.binary(max_size=80))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_any_bytes(codec: FrameCodec[Any], frame: bytes) -> None:
     is_decoded = decodes(codec, frame)
     assert is_decoded <= codec.is_sound(frame)
@@ -67,14 +68,14 @@ def test_every_other_length_is_refused(codec: FrameCodec[Any]) -> None:
 
 @every_codec
 @given(data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_any_bytes_of_the_right_length(codec: FrameCodec[Any], data: st.DataObject) -> None:
     decodes(codec, data.draw(st.binary(min_size=codec.size, max_size=codec.size)))
 
 
 @every_codec
 @given(data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_any_content_with_a_right_checksum(codec: FrameCodec[Any], data: st.DataObject) -> None:
     """Only the version can still be wrong then; unknown error codes and reserved bits are fine."""
     size = codec.size - len(codec.header) - 4
@@ -91,7 +92,7 @@ def test_any_content_with_a_right_checksum(codec: FrameCodec[Any], data: st.Data
 
 @every_codec
 @given(data=st.data())
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 def test_every_single_flipped_bit_is_caught(codec: FrameCodec[Any], data: st.DataObject) -> None:
     frame = codec.encode_raw(data.draw(raw_frames(codec.layout)))
     for bit in range(8 * len(frame)):
@@ -104,7 +105,7 @@ def test_every_single_flipped_bit_is_caught(codec: FrameCodec[Any], data: st.Dat
 
 @every_codec
 @given(data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_every_burst_of_up_to_32_bits_is_caught(
     codec: FrameCodec[Any], data: st.DataObject
 ) -> None:
@@ -120,7 +121,7 @@ def test_every_burst_of_up_to_32_bits_is_caught(
 
 @every_codec
 @given(data=st.data())
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_a_checksum_in_the_other_byte_order_is_refused(
     codec: FrameCodec[Any], data: st.DataObject
 ) -> None:
@@ -133,7 +134,7 @@ def test_a_checksum_in_the_other_byte_order_is_refused(
 
 @every_rs485_codec
 @given(data=st.data())
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_the_checksum_covers_the_rs485_header(codec: FrameCodec[Any], data: st.DataObject) -> None:
     frame = codec.encode_raw(data.draw(raw_frames(codec.layout)))
     with_header, without_header = sealed(codec, frame[:-4]), sealed(codec, frame[2:-4])

@@ -106,6 +106,7 @@ def test_the_documents_follow() -> None:
     assert "#define ARM_NEXT_FRAME_SIZE 42" in header
 
 
+@pytest.mark.system
 @pytest.mark.compiler
 def test_the_c_header_still_compiles(tmp_path: Path) -> None:
     compiler = next(path for name in ("cc", "gcc", "clang") if (path := shutil.which(name)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import subprocess
 import sys
@@ -14,10 +15,14 @@ import pytest
 
 PROJECT = Path(__file__).parents[2]
 PACKAGES = {"firmware_protocol", "daq", "estimation", "hw_mocks", "tools"}
+MODULES = {"pin": "pinocchio", "pyserial": "serial", "pyzmq": "zmq"}
+"""By the names of packages that are called otherwise."""
+BY_NAME = {"clarabel"}
+"""Never imported: cvxpy is told its name."""
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(processes: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir"]
     subprocess.run([*command, directory, PROJECT], check=True, capture_output=True)
@@ -41,6 +46,7 @@ def test_the_wheel_holds_exactly_the_five_packages(wheel: Path) -> None:
     assert not [name for name in names if "test" in name]
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("package", sorted(PACKAGES))
 def test_no_foreign_package_shadows_ours(package: str) -> None:
     """Names like `tools` and `daq` are popular: whoever installs another one must hear of it."""
@@ -54,18 +60,35 @@ def test_no_foreign_package_shadows_ours(package: str) -> None:
     assert owners == {"armature"}, f"{package} is installed by {owners} too: uninstall the other"
 
 
-def test_extras_keep_hardware_off_laptops_and_mathematics_off_the_robot() -> None:
+def foreign_modules() -> set[str]:
+    """What our packages import of others."""
+    names: set[str] = set()
+    for path in (path for package in PACKAGES for path in (PROJECT / package).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                names.add((node.module or "").partition(".")[0])
+    return names - PACKAGES - sys.stdlib_module_names
+
+
+def test_what_is_imported_is_declared_and_what_is_declared_is_imported() -> None:
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
-    extras = project["optional-dependencies"]
-    names = {extra: {text.partition(">")[0] for text in texts} for extra, texts in extras.items()}
+    extras = {
+        extra: {text.partition(">")[0] for text in texts}
+        for extra, texts in project["optional-dependencies"].items()
+    }
     base = {text.partition(">")[0] for text in project["dependencies"]}
-    assert base == {"numpy", "h5py", "pyzmq", "msgspec", "rich", "tomlkit"}
-    assert names["robot"] == {"spidev", "pyserial"}
-    assert names["sim"] == {"mujoco"}
-    assert names["estimation"] == {"scipy", "pin", "cvxpy", "clarabel", "sympy"}
-    assert names["report"] == {"matplotlib"}
-    assert extras["all"] == ["armature[robot,sim,estimation,report]"]
-    assert project["requires-python"] == ">=3.11"
+    parts = sorted(extras.keys() - {"all"})
+    declared = base.union(*(extras[part] for part in parts))
+    assert foreign_modules() == {MODULES.get(name, name) for name in declared - BY_NAME}
+    # Hardware stays off laptops, and mathematics off the robot.
+    hardware = {"spidev", "pyserial"}
+    assert extras["robot"] == hardware
+    assert not hardware & base.union(*(extras[part] for part in parts if part != "robot"))
+    assert not {"scipy", "pin", "cvxpy", "mujoco", "matplotlib"} & base
+    (everything,) = extras["all"]
+    assert set(everything.partition("[")[2].rstrip("]").split(",")) == set(parts)
 
 
 def test_every_module_imports() -> None:

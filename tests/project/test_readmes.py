@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.system
+
 PROJECT = Path(__file__).parents[2]
 ARMATURE = Path(sys.executable).with_name("armature")
 READMES = [

@@ -1,35 +1,31 @@
 """Whole runs, with real processes in directories of their own; nothing is left of them afterwards.
 
 The machine may be away for longer than a board waits for commands. Boards then stop their motors,
-as they should, and the test is done once more.
+as they should, and the test is done once more; pytest's summary counts that.
 """
 
 from __future__ import annotations
 
 import contextlib
 import inspect
-import json
 import os
-import shlex
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
+from commands import PROJECT, Result
 
 from daq.robot.load import robot_text
 from daq.stream.command_client import CommandClient
 from daq.stream.errors import StreamError
 from daq.stream.messages import LoopStatus
 
-PROJECT = Path(__file__).parents[2]
-PYTHON = (sys.executable, "-W", "error")
 MARK = "ARMATURE_TEST_LAB"
 PATIENCE_S = 40.0
 """For what takes a moment on a machine that does nothing else."""
@@ -39,20 +35,6 @@ _ATTEMPTS = 3
 _LAST_MOMENTS_S = 10.0
 # A machine with other users skips periods; what a board does about it is still tested.
 _PATIENT_SAFETY = "\n[safety]\nskipped_max_per_s = 1000\n"
-
-
-class Result(NamedTuple):
-    """What a command said and how it ended."""
-
-    exit_code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        """The one JSON object on stdout."""
-        (line,) = self.out.splitlines()
-        return json.loads(line)
 
 
 class Program:
@@ -216,9 +198,9 @@ class Lab:
         return "\n".join(program.err for program in self._programs)
 
     @property
-    def was_away(self) -> bool:
-        """Whether the machine stood still for longer than a board or the loop puts up with."""
-        return any(text in self.said for text in _AWAY)
+    def was_away(self) -> str:
+        """How we know that the machine stood still for longer than a board or the loop allows."""
+        return next((text for text in _AWAY if text in self.said), "")
 
     # --- processes --------------------------------------------------------------------------------
 
@@ -264,23 +246,6 @@ class Lab:
         return not is_over and wanted in (entry / "environ").read_bytes().split(b"\0")
 
 
-@pytest.fixture(scope="session")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """For processes: `armature` and `python3` are this project's, caches and locks are ours."""
-    programs = tmp_path_factory.mktemp("bin")
-    python = shlex.join(PYTHON)
-    for name, command in {"armature": f"{python} -m tools.main", "python3": python}.items():
-        (programs / name).write_text(f'#!/bin/sh\nexec {command} "$@"\n')
-        (programs / name).chmod(0o755)
-    return {
-        **os.environ,
-        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": str(PROJECT),
-        "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache")),
-        "COLUMNS": "200",
-    }
-
-
 @pytest.fixture
 def lab(environment: dict[str, str]) -> Lab:
     """A lab, closed by `pytest_pyfunc_call`."""
@@ -301,7 +266,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         except (Exception, pytest.fail.Exception):
             if not left or not lab.was_away:
                 raise
-            print("The machine was away for longer than a board waits: once more.")
+            pyfuncitem.user_properties.append(("repeated", lab.was_away))
         else:
             return True
         finally:

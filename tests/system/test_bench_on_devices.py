@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from acceptance import only
 
 from daq.recording import open_recording
 
@@ -51,6 +52,7 @@ def check_off(path: Path) -> None:
         assert (recording["command_mode"][-3:] == 0).all()
 
 
+@only
 def test_on_emulated_spi(lab) -> None:
     out = lab.path / "out"
     result = lab.start(*bench_words(lab, "mock", out, *QUICK)).wait(PATIENCE_S)
@@ -63,6 +65,7 @@ def test_on_emulated_spi(lab) -> None:
     check_off(out / "joint3.h5")
 
 
+@only
 def test_over_a_serial_port(lab) -> None:
     """The same from a laptop: real pyserial, at whatever rate the port allows."""
     out = lab.path / "out"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from bench_command import QUICK, armature, changed_robot, friction
+from bench_command import QUICK, changed_robot, friction
+from commands import armature
 
 from daq.recording import open_recording
 from daq.recording.states import State

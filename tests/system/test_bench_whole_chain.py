@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+from acceptance import IS_LONG, only
 from bench_command import friction
 
-IS_LONG = bool(os.environ.get("ARMATURE_ACCEPTANCE"))
-SEEDS = 40 if IS_LONG else 1
+SEEDS = 40
+SHORT = () if IS_LONG else ("--speeds", "6", "--repetitions", "1")
 MOTORS = {"joint1": "mn5006", "joint2": "mn4006", "joint3": "mn4004"}
 
 
@@ -28,8 +28,8 @@ def is_covered(quantity: dict[str, Any]) -> bool:
     return bool(quantity["low"] <= quantity["truth"] <= quantity["high"])
 
 
-@pytest.mark.acceptance
-@pytest.mark.parametrize("joint", MOTORS if IS_LONG else ["joint1", "joint3"])
+@only
+@pytest.mark.parametrize("joint", MOTORS)
 def test_friction_is_found_and_its_interval_is_honest(joint: str, tmp_path: Path) -> None:
     """f within 1 %, b_eq within 5 %; of 40 seeds at least 34 have the truth in their intervals."""
     covered = {"b_eq_nms": 0, "f_nm": 0}
@@ -49,8 +49,7 @@ def test_friction_is_found_and_its_interval_is_honest(joint: str, tmp_path: Path
         for name in covered:
             covered[name] += is_covered(result[name])
             assert excess(result[name]) < 2.5, (seed, name)
-    if IS_LONG:  # of a single seed one in twenty lies outside
-        assert all(count >= 34 for count in covered.values()), covered
+    assert all(count >= 34 for count in covered.values()), covered
 
 
 @pytest.mark.acceptance
@@ -60,7 +59,7 @@ def test_the_bias_of_a_held_reference_is_corrected(
     joint: str, profile: str, tmp_path: Path
 ) -> None:
     for seed in range(10 if IS_LONG else 1):
-        words = ("--profile", profile, "--seed", str(seed))
+        words = ("--profile", profile, "--seed", str(seed), *SHORT)
         outcome = friction(tmp_path / str(seed), *words, joint=joint)
         assert outcome.exit_code == 0, outcome.err
         result = outcome.json
@@ -76,7 +75,8 @@ def test_the_bias_of_a_held_reference_is_corrected(
 def test_stribeck_friction_is_recognised(tmp_path: Path) -> None:
     for seed in range(8 if IS_LONG else 1):
         words = ("--effects", "default,stribeck=0.3", "--seed", str(seed))
-        result = friction(tmp_path / str(seed), *words).json
+        once = () if IS_LONG else ("--repetitions", "1")
+        result = friction(tmp_path / str(seed), *words, *once).json
         assert result["model"] == "stribeck"
         (model,) = (model for model in result["models"] if model["is_selected"])
         assert model["name"] == "stribeck"
@@ -89,9 +89,10 @@ def test_stribeck_friction_is_recognised(tmp_path: Path) -> None:
         assert excess(result["f_nm"]) < 2.5
 
 
+@pytest.mark.acceptance
 def test_a_load_arm_gives_the_torque_constant_and_its_drop(tmp_path: Path) -> None:
     words = ("--load-arm", "1.5", "0.2", "--effects", "default,torque_constant_drop=0.2")
-    outcome = friction(tmp_path, *words)
+    outcome = friction(tmp_path, *words, *SHORT)
     assert outcome.exit_code == 0, outcome.err
     result = outcome.json
     assert result["f_nm"] is None
@@ -109,8 +110,7 @@ def test_a_load_arm_gives_the_torque_constant_and_its_drop(tmp_path: Path) -> No
 @pytest.mark.acceptance
 def test_a_mounted_joint_is_measured_within_its_range(tmp_path: Path) -> None:
     """Gravity, two orders larger than friction, cancels; what is left of it widens the interval."""
-    speeds = () if IS_LONG else ("--speeds", "4", "--repetitions", "1")
-    outcome = friction(tmp_path, "--mounted", *speeds, joint="joint2")
+    outcome = friction(tmp_path, "--mounted", *SHORT, joint="joint2")
     assert outcome.exit_code == 0, outcome.err
     result = outcome.json
     assert error_percent(result["f_nm"]) < 15.0

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from acceptance import IS_LONG
 
 from daq.recording import Recording, open_recording
 from daq.robot.load import load_robot
 
 pytestmark = [pytest.mark.compiler, pytest.mark.acceptance]
 
-IS_LONG = bool(os.environ.get("ARMATURE_ACCEPTANCE"))
 FROZEN_S = 10.0 if IS_LONG else 3.0
 RANDOM_S = 60.0 if IS_LONG else 5.0
 KILLS = 100 if IS_LONG else 5

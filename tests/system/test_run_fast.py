@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
 import pytest
+from commands import Result, armature
 
 from daq.motion.trajectory_file import write_trajectory
 
 FAULTS = ("flip:rate=0.002", "drop:rate=0.001", "repeat:rate=0.001")
 
 
-def run(lab: Any, name: str, *words: str) -> tuple[Path, dict[str, Any]]:
-    """A short run: calibration, and a bit of holding."""
-    file = lab.path / name
-    line = ("run", "--robot", "laas4", "--link", "mock", "--fast", "--json", "--record", file)
-    result = lab.do(*line, "--enable", "--duration", "4", *words)
+RUN = ("run", "--robot", "laas4", "--link", "mock", "--fast", "--json")
+
+
+def run(
+    do: Callable[..., Result], file: Path, *words: str
+) -> tuple[dict[str, bytes], dict[str, Any]]:
+    """A short run: calibration, and a bit of holding. What it recorded, and its summary."""
+    result = do(*RUN, "--record", file, "--enable", "--duration", "4", *words)
     assert result.exit_code == 0, result.err
     summary: dict[str, Any] = result.json
     assert (summary["skipped"], summary["missing"]) == (0, 0)
     assert summary["cycles"] == summary["samples"] == round(summary["elapsed_s"] * 1000)
     assert summary.pop("file") == str(file)
-    return file, summary
+    return contents(file), summary
 
 
 def contents(file: Path) -> dict[str, bytes]:
@@ -44,27 +49,32 @@ def contents(file: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("faults", [(), FAULTS])
-def test_one_seed_one_recording(lab: Any, faults: tuple[str, ...]) -> None:
+def test_one_seed_one_recording(tmp_path: Path, faults: tuple[str, ...]) -> None:
     options = [word for fault in faults for word in ("--fault", fault)]
 
-    first, summary = run(lab, "a.h5", "--seed", "3", *options)
-    second, again = run(lab, "b.h5", "--seed", "3", *options)
-    other, _ = run(lab, "c.h5", "--seed", "4", *options)
+    one, summary = run(armature, tmp_path / "a.h5", "--seed", "3", *options)
+    two, again = run(armature, tmp_path / "b.h5", "--seed", "3", *options)
+    three, _ = run(armature, tmp_path / "c.h5", "--seed", "4", *options)
 
     assert summary.pop("session") != again.pop("session")
     assert summary == again
     assert (summary["corrupt"] > 0) == bool(faults)
-    one, two, three = contents(first), contents(second), contents(other)
     assert len(one) > 30
     assert [name for name in one if one[name] != two[name]] == []
     assert "samples/iq_a" in [name for name in one if one[name] != three[name]]
 
 
-def test_a_fault_ends_it_as_in_real_time(lab: Any) -> None:
-    words = ("run", "--robot", "laas4", "--link", "mock", "--fast", "--enable", "--duration", "9")
-    file = lab.path / "r.h5"
+@pytest.mark.system
+def test_another_process_makes_the_same_recording(lab: Any, tmp_path: Path) -> None:
+    here, _ = run(armature, tmp_path / "here.h5", "--seed", "3")
+    there, _ = run(lab.do, lab.path / "there.h5", "--seed", "3")
+    assert [name for name in here if here[name] != there[name]] == []
 
-    result = lab.do(*words, "--fault", "stuck-high:at=2,for=1,board=1", "--record", file, "--json")
+
+def test_a_fault_ends_it_as_in_real_time(tmp_path: Path) -> None:
+    words = ("--enable", "--duration", "9", "--fault", "stuck-high:at=2,for=1,board=1")
+
+    result = armature(*RUN, *words, "--record", tmp_path / "r.h5")
 
     assert result.exit_code == 3
     assert "board elbow on mock:elbow: 20 replies in a row" in result.json["reason"]
@@ -74,33 +84,28 @@ def test_a_fault_ends_it_as_in_real_time(lab: Any) -> None:
     assert result.json["missing"] == 0
 
 
-def test_a_homing_that_was_interrupted_leaves_the_trajectory_alone(lab: Any) -> None:
+def test_a_homing_that_was_interrupted_leaves_the_trajectory_alone() -> None:
     """What cannot be followed is said, and is no success."""
-    words = ("run", "--robot", "laas4", "--link", "mock", "--fast", "--json", "--home")
-
-    result = lab.do(*words, "--duration", "30", "--fault", "brown-out:at=6,board=0")
+    result = armature(*RUN, "--home", "--duration", "30", "--fault", "brown-out:at=6,board=0")
 
     assert result.exit_code == 3
     assert "board shoulder" in result.json["reason"]
 
 
 @pytest.mark.parametrize(("option", "what"), [("--home", "homing"), ("--play", "the trajectory")])
-def test_too_short_for_what_was_asked(lab: Any, option: str, what: str) -> None:
-    words = ["run", "--robot", "laas4", "--link", "mock", "--fast", "--json", option]
+def test_too_short_for_what_was_asked(tmp_path: Path, option: str, what: str) -> None:
+    words = [option]
     if option == "--play":
-        words.append(write_swing(lab.path / "t.h5", 0.3))
+        words.append(write_swing(tmp_path / "t.h5", 0.3))
 
-    result = lab.do(*words, "--duration", "4")
+    result = armature(*RUN, *words, "--duration", "4")
 
     assert result.exit_code == 1
     assert f"the time was over before {what} was: give a longer --duration" in result.err
 
 
-def test_a_trajectory_beyond_the_limits_is_refused_before_anything_moves(lab: Any) -> None:
-    file = write_swing(lab.path / "t.h5", 5.0)
-    words = ("run", "--robot", "laas4", "--link", "mock", "--fast", "--json", "--play", file)
-
-    result = lab.do(*words)
+def test_a_trajectory_beyond_the_limits_is_refused_before_anything_moves(tmp_path: Path) -> None:
+    result = armature(*RUN, "--play", write_swing(tmp_path / "t.h5", 5.0))
 
     assert (result.exit_code, result.out) == (1, "")
     assert re.search(r"t\.h5: joint.: 5\.\d+ rad/s at row \d+ .* limit 5 rad/s", result.err)

@@ -1,22 +1,47 @@
-"""What a user can get wrong: a sentence, an exit code, no traceback, and nothing left running."""
+"""What a user can get wrong: a sentence, an exit code, no traceback, and nothing was started."""
 
 from __future__ import annotations
 
 import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import armature
+
+from daq.robot import robot_text
 
 RUN = ("run", "--robot", "laas4", "--link", "mock", "--json")
 LOOP = ("loop", "--robot", "laas4", "--link", "spi")
 
 
-def check(lab: Any, exit_code: int, text: str, *words: Any) -> None:
-    result = lab.do(*words)
+class Place:
+    """A robot's directories."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.runtime = path / "rt"
+
+    def here(self, *words: str | Path) -> tuple[str | Path, ...]:
+        """The words of a verb that takes a runtime directory."""
+        return (*words, "--runtime", self.runtime)
+
+
+@pytest.fixture
+def place() -> Iterator[Place]:
+    # Short: the name of a socket has at most 107 bytes.
+    with tempfile.TemporaryDirectory(prefix="ar") as directory:
+        yield Place(Path(directory))
+
+
+def check(exit_code: int, text: str, *words: str | Path) -> None:
+    """No unit test starts a process: see the conftest."""
+    result = armature(*words)
 
     assert (result.exit_code, result.out) == (exit_code, ""), result
     assert text in result.err
-    assert lab.processes() == {}
 
 
 @pytest.mark.parametrize(
@@ -27,8 +52,6 @@ def check(lab: Any, exit_code: int, text: str, *words: Any) -> None:
         (("--duration", "nan"), "nan s: must be more than 0"),
         (("--duration", "inf"), "inf s: must be more than 0, at most 1e7"),
         (("--duration", "soon"), "--duration: invalid float value: 'soon'"),
-        (("--command-timeout-ms", "0", "--duration", "1"), "0: must lie between 1 and 255"),
-        (("--command-timeout-ms", "256", "--duration", "1"), "256: must lie between 1 and 255"),
         (("--fault", "explode", "--duration", "1"), "explode"),
         (("--fault", "unplug:at=1", "--duration", "1"), "cannot happen on this kind of device"),
         (("--fault", "drop:rate=0.1,board=7", "--duration", "1"), "has 2 boards, from 0"),
@@ -39,61 +62,94 @@ def check(lab: Any, exit_code: int, text: str, *words: Any) -> None:
         (("--nonsense",), "--nonsense"),
     ],
 )
-def test_options_of_a_run(lab: Any, words: tuple[str, ...], text: str) -> None:
-    check(lab, 2, text, *lab.here(*RUN, *words))
-    check(lab, 2, text, *RUN, "--fast", *words)
+def test_options_of_a_run(place: Place, words: tuple[str, ...], text: str) -> None:
+    check(2, text, *place.here(*RUN, *words))
+    check(2, text, *RUN, "--fast", *words)
 
 
-@pytest.mark.parametrize("fast", [(), ("--fast",)])
-def test_a_trajectory_that_is_not_there(lab: Any, fast: tuple[str, ...]) -> None:
-    check(lab, 1, "/nowhere/t.h5", *lab.here(*RUN, *fast, "--play", "/nowhere/t.h5"))
+NOWHERE = ("--play", "/nowhere/t.h5")
 
 
-def test_virtual_time_needs_an_end(lab: Any) -> None:
-    check(lab, 2, "--fast: needs --duration or --play, or it would never end", *RUN, "--fast")
+@pytest.mark.parametrize("ms", ["0", "256"])
+def test_how_long_a_board_waits(place: Place, ms: str) -> None:
+    words = ("--command-timeout-ms", ms, "--duration", "1")
+    for verb in ((*RUN, "--fast"), LOOP):
+        check(2, f"{ms}: must lie between 1 and 255", *place.here(*verb, *words))
 
 
-def test_virtual_time_on_a_real_link(lab: Any) -> None:
+def test_a_trajectory_that_is_not_there(place: Place) -> None:
+    check(1, "/nowhere/t.h5", *place.here(*RUN, "--fast", *NOWHERE))
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("words", "exit_code", "text"),
+    [
+        (("--command-timeout-ms", "0", "--link", "mock"), 2, "0: must lie between 1 and 255"),
+        ((*NOWHERE, "--link", "mock"), 1, "/nowhere/t.h5"),
+        (("--robot", "robby", "--link", "spi"), 2, "robby"),
+        (("--enable", "--link", "spi"), 2, "--enable, --home and --play move real motors"),
+    ],
+)
+def test_what_the_loop_of_a_run_refuses(
+    lab: Any, words: tuple[str, ...], exit_code: int, text: str
+) -> None:
+    """A run leaves some checks to its loop, a process of its own, and passes on what it says."""
+    result = lab.do(*lab.here("run", "--robot", "laas4", "--duration", "1", *words))
+
+    assert (result.exit_code, result.out) == (exit_code, ""), result
+    assert text in result.err
+    assert lab.processes() == {}
+
+
+def test_virtual_time_needs_an_end() -> None:
+    check(2, "--fast: needs --duration or --play, or it would never end", *RUN, "--fast")
+
+
+def test_virtual_time_on_a_real_link() -> None:
     words = ("run", "--robot", "laas4", "--link", "spi", "--fast", "--duration", "1")
-    check(lab, 2, "--fast: time is real on --link spi; use --link mock", *words)
+    check(2, "--fast: time is real on --link spi; use --link mock", *words)
 
 
-def test_faults_on_a_real_link(lab: Any) -> None:
+def test_faults_on_a_real_link() -> None:
     words = ("run", "--robot", "laas4", "--link", "spi", "--fault", "drop:rate=0.1")
-    check(lab, 2, "--fault: only on --link mock", *words)
+    check(2, "--fault: only on --link mock", *words)
 
 
 @pytest.mark.parametrize("fast", [(), ("--fast",)])
-def test_where_the_recording_goes(lab: Any, fast: tuple[str, ...]) -> None:
-    words = (*lab.here(*RUN, *fast, "--duration", "1"), "--record")
-    there = lab.path / "there.h5"
+def test_where_the_recording_goes(place: Place, fast: tuple[str, ...]) -> None:
+    words = (*place.here(*RUN, *fast, "--duration", "1"), "--record")
+    there = place.path / "there.h5"
     there.write_bytes(b"precious")
 
-    check(lab, 2, "is there already and is not overwritten", *words, there)
-    check(lab, 2, f"there is no directory {lab.path}/no", *words, lab.path / "no" / "r.h5")
-    check(lab, 2, "expected a name that ends in .h5", *words, lab.path / "r.csv")
-    check(lab, 2, "there is no directory", *words, there / "r.h5")
-    check(lab, 2, "is there already", *words, lab.path / ".." / lab.path.name / "there.h5")
+    check(2, "is there already and is not overwritten", *words, there)
+    check(2, f"there is no directory {place.path}/no", *words, place.path / "no" / "r.h5")
+    check(2, "expected a name that ends in .h5", *words, place.path / "r.csv")
+    check(2, "there is no directory", *words, there / "r.h5")
+    check(2, "is there already", *words, place.path / ".." / place.path.name / "there.h5")
     assert there.read_bytes() == b"precious"
 
 
-@pytest.mark.parametrize("verb", [RUN[:1], LOOP[:1]])
-def test_unknown_robots_and_links(lab: Any, verb: tuple[str, ...]) -> None:
-    rest = lab.here("--duration", "1")
-    check(lab, 2, "robby", *verb, "--robot", "robby", "--link", "spi", *rest)
-    check(lab, 2, "telepathy", *verb, "--robot", "laas4", "--link", "telepathy", *rest)
-    check(lab, 2, "--robot", *verb, "--link", "spi", *rest)
-    check(lab, 2, "--link", *verb, "--robot", "laas4", *rest)
-    damaged = lab.path / "damaged.toml"
+@pytest.mark.parametrize(("verb", "link"), [(("run", "--fast"), "mock"), (("loop",), "spi")])
+def test_unknown_robots_and_links(place: Place, verb: tuple[str, ...], link: str) -> None:
+    rest = place.here("--duration", "1")
+    check(2, "robby", *verb, "--robot", "robby", "--link", link, *rest)
+    check(2, "telepathy", *verb, "--robot", "laas4", "--link", "telepathy", *rest)
+    check(2, "--robot", *verb, "--link", link, *rest)
+    check(2, "--link", *verb, "--robot", "laas4", *rest)
+    damaged = place.path / "damaged.toml"
     damaged.write_text("name = [")
-    check(lab, 2, "damaged.toml", *verb, "--robot", damaged, "--link", "spi", *rest)
+    check(2, "damaged.toml", *verb, "--robot", damaged, "--link", link, *rest)
 
 
+@pytest.mark.system
 @pytest.mark.skipif(os.path.exists("/dev/spidev0.0"), reason="there is a real SPI device")
 def test_a_real_link_without_devices(lab: Any) -> None:
-    check(lab, 1, "/dev/spidev0.0", *lab.here(*LOOP, "--duration", "1"))
+    alone = lab.do(*lab.here(*LOOP, "--duration", "1"))
     result = lab.do(*lab.here("run", *LOOP[1:], "--duration", "1", "--record", lab.path / "r.h5"))
-    assert result.exit_code == 1
+
+    assert (alone.exit_code, alone.out, result.exit_code) == (1, "", 1)
+    assert "/dev/spidev0.0" in alone.err
     assert "/dev/spidev0.0" in result.err
     assert "nothing was recorded" in result.err
     assert not list(lab.path.glob("*.h5*"))
@@ -101,47 +157,46 @@ def test_a_real_link_without_devices(lab: Any) -> None:
 
 
 @pytest.mark.parametrize("option", ["--enable", "--home"])
-def test_real_motors_need_to_be_armed(lab: Any, option: str) -> None:
-    check(lab, 2, "--enable, --home and --play move real motors", *lab.here(*LOOP, option))
-    result = lab.do(*lab.here("run", *LOOP[1:], "--duration", "1", option))
-    assert result.exit_code == 2
-    assert "move real motors" in result.err
+def test_real_motors_need_to_be_armed(place: Place, option: str) -> None:
+    check(2, "--enable, --home and --play move real motors", *place.here(*LOOP, option))
 
 
-def test_faults_of_a_loop_on_a_real_link(lab: Any) -> None:
-    check(lab, 2, "--fault: 1 problem", *lab.here(*LOOP, "--fault", "drop:rate=0.1"))
+def test_faults_of_a_loop_on_a_real_link(place: Place) -> None:
+    check(2, "--fault: 1 problem", *place.here(*LOOP, "--fault", "drop:rate=0.1"))
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o755, 0o770 | 0o001])
-def test_a_runtime_directory_that_is_open_to_others(lab: Any, mode: int) -> None:
-    lab.runtime.mkdir()
-    lab.runtime.chmod(mode)
+def test_a_runtime_directory_that_is_open_to_others(place: Place, mode: int) -> None:
+    place.runtime.mkdir()
+    place.runtime.chmod(mode)
     text = f"mode {mode:o} lets others command the robot: chmod 750"
 
-    check(lab, 2, text, *lab.here(*LOOP))
-    check(lab, 2, text, *lab.here(*RUN, "--duration", "1"))
-    check(lab, 2, text, *lab.here("record", "--out", lab.path))
+    check(2, text, *place.here(*LOOP))
+    check(2, text, *place.here(*RUN, "--duration", "1"))
+    check(2, text, *place.here("record", "--out", place.path))
 
 
-def test_a_runtime_directory_that_is_none(lab: Any) -> None:
-    lab.runtime.write_text("")
-    check(lab, 2, "--runtime", *lab.here(*LOOP))
-    check(lab, 2, "--runtime", *lab.here("record", "--out", lab.path))
-    lab.runtime = lab.path / ("x" * 120)
-    check(lab, 2, "at most 107", *lab.here(*LOOP))
+def test_a_runtime_directory_that_is_none(place: Place) -> None:
+    place.runtime.write_text("")
+    check(2, "--runtime", *place.here(*LOOP))
+    check(2, "--runtime", *place.here("record", "--out", place.path))
+    place.runtime = place.path / ("x" * 120)
+    check(2, "at most 107", *place.here(*LOOP))
 
 
-def test_options_of_the_recorder(lab: Any) -> None:
-    record = lab.here("record")
-    gone = lab.path / "no" / "out"
-    check(lab, 2, "is its disk mounted?", *record, "--out", gone)
-    check(lab, 2, "must lie in --out", *record, "--out", lab.path, "--file", gone / "r.h5")
-    check(lab, 2, "--rotate-s nan", *record, "--out", lab.path, "--rotate-s", "nan")
-    check(lab, 2, "--rotate-s 0:", *record, "--out", lab.path, "--rotate-s", "0")
-    check(lab, 2, "--reserve-mb -1", *record, "--out", lab.path, "--reserve-mb", "-1")
-    check(lab, 2, "ACTION", "record", "infos", "r.h5")
-    check(lab, 1, "cannot be read", "record", "info", lab.path / "no.h5")
-    check(lab, 1, "no HDF5 file", "record", "info", lab.robot)
+def test_options_of_the_recorder(place: Place) -> None:
+    record = place.here("record")
+    gone = place.path / "no" / "out"
+    check(2, "is its disk mounted?", *record, "--out", gone)
+    check(2, "must lie in --out", *record, "--out", place.path, "--file", gone / "r.h5")
+    check(2, "--rotate-s nan", *record, "--out", place.path, "--rotate-s", "nan")
+    check(2, "--rotate-s 0:", *record, "--out", place.path, "--rotate-s", "0")
+    check(2, "--reserve-mb -1", *record, "--out", place.path, "--reserve-mb", "-1")
+    check(2, "ACTION", "record", "infos", "r.h5")
+    check(1, "cannot be read", "record", "info", place.path / "no.h5")
+    robot = place.path / "laas4.toml"
+    robot.write_text(robot_text("laas4"))
+    check(1, "no HDF5 file", "record", "info", robot)
 
 
 @pytest.mark.parametrize(
@@ -160,10 +215,8 @@ def test_options_of_the_recorder(lab: Any) -> None:
         (("status", "--connect", "tcp://127.0.0.1:1", "--keys", "/nowhere"), 2, "/nowhere"),
     ],
 )
-def test_options_of_send_and_status(
-    lab: Any, words: tuple[str, ...], exit_code: int, text: str
-) -> None:
-    check(lab, exit_code, text, *words)
+def test_options_of_send_and_status(words: tuple[str, ...], exit_code: int, text: str) -> None:
+    check(exit_code, text, *words)
 
 
 @pytest.mark.parametrize(
@@ -177,10 +230,11 @@ def test_options_of_send_and_status(
         (("--on-fault", "panic"), "invalid choice: 'panic'"),
     ],
 )
-def test_options_of_a_loop(lab: Any, words: tuple[str, ...], text: str) -> None:
-    check(lab, 2, text, *lab.here(*LOOP, *words))
+def test_options_of_a_loop(place: Place, words: tuple[str, ...], text: str) -> None:
+    check(2, text, *place.here(*LOOP, *words))
 
 
+@pytest.mark.system
 @pytest.mark.compiler
 def test_a_loop_for_every_network(lab: Any) -> None:
     words = (*lab.mock_words(), *lab.loop_words("--bind", "tcp://*:5555"))

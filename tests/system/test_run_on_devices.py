@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from acceptance import IS_LONG, only
+from commands import armature
 
 from daq.boards.board import Outcome
 from daq.motion.trajectory_file import write_trajectory
@@ -16,8 +17,7 @@ from daq.recording.states import Mode, State
 
 pytestmark = pytest.mark.compiler
 
-IS_LONG = bool(os.environ.get("ARMATURE_ACCEPTANCE"))
-SAMPLES = 10_000
+SAMPLES = 10_000 if IS_LONG else 4_000
 HANGING_RAD = np.array([0.0, -np.pi / 2, 0.0, 0.0])
 SOUND = [Outcome.OK, Outcome.LATE, Outcome.COMMAND_LOST]
 
@@ -79,12 +79,14 @@ def check_stop(recording: Recording, *, is_fault: bool) -> None:
     assert not recording["command_mode"][-1].any()
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize("faults", [(), ("flip:rate=0.001",)])
-def test_ten_thousand_samples(lab: Any, faults: tuple[str, ...]) -> None:
+def test_thousands_of_samples(lab: Any, faults: tuple[str, ...]) -> None:
     """None is lost; some are damaged, are marked so, and the arm moves on."""
     file = lab.path / "r.h5"
     words = lab.here("armature", "run", "--robot", lab.robot, "--link", "spi", "--json")
-    words += ("--command-timeout-ms", "250", "--enable", "--duration", "10.5", "--record", file)
+    words += ("--command-timeout-ms", "250", "--enable", "--record", file)
+    words += ("--duration", str(1e-3 * SAMPLES + 0.5))
     run = lab.start(*lab.mock_words(*faults), *words)
     lab.wait_for_state("active")
     lab.accept("mode", "velocity", "--joint", "joint1,joint3", "--target", "0.2,-0.2")
@@ -109,13 +111,12 @@ def test_ten_thousand_samples(lab: Any, faults: tuple[str, ...]) -> None:
         assert recording.gaps == ()
         check_validity(recording, summary)
         check_stop(recording, is_fault=False)
-        last = recording["joint_position_rad"][:][-2000:]
+        last = recording["joint_position_rad"][:][-1200:]
         moved_rad = np.nanmax(last, axis=0) - np.nanmin(last, axis=0)
         assert (moved_rad[[0, 2]] > 0.1).all(), moved_rad
 
 
-@pytest.mark.acceptance
-@pytest.mark.skipif(not IS_LONG, reason="25 s each: under `make acceptance`; --fast here")
+@only
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("faults", [(), ("flip:rate=0.001",)])
 def test_trajectory_in_real_time(lab: Any, faults: tuple[str, ...]) -> None:
@@ -136,16 +137,16 @@ def test_trajectory_in_real_time(lab: Any, faults: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("faults", [(), ("flip:rate=0.001",)])
-def test_trajectory_in_virtual_time(lab: Any, faults: tuple[str, ...]) -> None:
-    file, trajectory = lab.path / "r.h5", make_trajectory(lab.path / "t.h5", 4.0)
+def test_trajectory_in_virtual_time(tmp_path: Path, faults: tuple[str, ...]) -> None:
+    file, trajectory = tmp_path / "r.h5", make_trajectory(tmp_path / "t.h5", 4.0)
     words = ("run", "--robot", "laas4", "--link", "mock", "--fast", "--json", "--play", trajectory)
     options = [word for fault in faults for word in ("--fault", fault)]
 
-    result = lab.do(*words, *options, "--record", file)
+    result = armature(*words, *options, "--record", file)
 
     assert result.exit_code == 0
     assert (result.json["skipped"], result.json["missing"]) == (0, 0)
-    assert result.json["cycles"] == result.json["samples"] > SAMPLES
+    assert result.json["cycles"] == result.json["samples"] > 10_000
     assert (result.json["corrupt"] > 0) == bool(faults)
     with open_recording(file) as recording:
         check_tracking(recording, 4000)

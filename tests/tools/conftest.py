@@ -1,81 +1,22 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import os
-import shlex
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
-
-from tools.main import main
-
-PROJECT = Path(__file__).parents[2]
-PYTHON = (sys.executable, "-W", "error")
+from commands import PROJECT, Result, armature
 
 
-class Result(NamedTuple):
-    """What a command said and how it ended."""
-
-    exit_code: int
-    out: str
-    err: str
-
-    @property
-    def lines(self) -> list[str]:
-        return self.out.splitlines()
-
-    @property
-    def json(self) -> Any:
-        """The one JSON object on stdout."""
-        (line,) = self.lines
-        return json.loads(line)
-
-    @property
-    def jsonl(self) -> list[Any]:
-        return [json.loads(line) for line in self.lines]
-
-
-@pytest.fixture
-def armature(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., Result]:
+@pytest.fixture(name="armature")
+def armature_here() -> Callable[..., Result]:
     """Runs a command line in this process."""
-
-    def run(*words: str, stdin: str | bytes = b"") -> Result:
-        data = stdin.encode() if isinstance(stdin, str) else stdin
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data), encoding="utf-8"))
-        capsys.readouterr()
-        exit_code = main(words)
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        return Result(exit_code, captured.out, captured.err)
-
-    return run
-
-
-@pytest.fixture(scope="session")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """For processes: `armature` and `python3` are this project's, caches and locks are ours."""
-    programs = tmp_path_factory.mktemp("bin")
-    python = shlex.join(PYTHON)
-    for name, command in {"armature": f"{python} -m tools.main", "python3": python}.items():
-        (programs / name).write_text(f'#!/bin/sh\nexec {command} "$@"\n')
-        (programs / name).chmod(0o755)
-    return {
-        **os.environ,
-        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": str(PROJECT),
-        "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache")),
-        "XDG_RUNTIME_DIR": str(tmp_path_factory.mktemp("run")),
-        "COLUMNS": "200",
-    }
+    return armature
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import shlex
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from acceptance import ONLY
 
 import daq.robot
 import tools.mock.step
@@ -19,7 +21,7 @@ from hw_mocks.clock import VirtualClock
 from hw_mocks.faults.script import FaultScript, parse_fault
 from hw_mocks.mock_link import mock_links
 from hw_mocks.mock_robot import MockRobot
-from tools.main import VERBS
+from tools.main import VERBS, make_parser
 from tools.running.boards import OpenBoards
 from tools.version import __version__
 
@@ -30,6 +32,8 @@ COMMANDS = [
     *(("mock", action) for action in ("exec", "serial", "step", "truth")),
     *(("robot", action) for action in ("from-urdf", "show", "to-urdf")),
 ]
+LONG = ("bench", "excite", "identify", "run", "send")
+"""Whose examples take long: they run under `make acceptance`."""
 
 Armature = Callable[..., Any]
 
@@ -46,8 +50,25 @@ def test_every_verb_is_listed(armature: Armature) -> None:
         assert re.search(rf"^    {verb}\s", result.out, re.MULTILINE)
 
 
+@pytest.mark.parametrize("verb", LONG)
+def test_long_examples_are_understood(armature: Armature, verb: str) -> None:
+    _, _, example = armature(verb, "--help").out.rpartition("\nexample:\n")
+    lines = [shlex.split(line, comments=True) for line in example.replace("&", "").splitlines()]
+    commands = [words for program, *words in filter(None, lines) if program == "armature"]
+    assert verb in [words[0] for words in commands]
+    for words in commands:
+        make_parser(words[0]).parse_args(words)
+
+
 @pytest.mark.compiler
-@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(words, marks=ONLY if words[:1] and words[0] in LONG else ())
+        for words in COMMANDS
+    ],
+    ids=" ".join,
+)
 def test_help_ends_with_an_example_that_works(
     armature: Armature, start: Callable[..., Any], tmp_path: Path, words: tuple[str, ...]
 ) -> None:

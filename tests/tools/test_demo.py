@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_command import armature
+from commands import armature
 
 import tools.demo.verb
 from tools.demo.checks import checks_of
@@ -200,3 +200,5 @@ def test_the_whole_demo(start: Callable[..., Any], tmp_path: Path) -> None:
         *("bench", "excitation.h5", "validation_excitation.h5"),
         *("identification.h5", "validation.h5", "identified"),
     }
+    result = json.loads((directory / "identified" / "result.json").read_text())
+    assert len(result["simulation"]["closed_loop_position_rms_rad"]) == 4

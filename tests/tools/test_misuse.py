@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.system
+
 Run = Callable[..., Any]
 
 TABLE = "armature frames table --profile arm"

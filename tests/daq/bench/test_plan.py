@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from acceptance import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -95,7 +96,7 @@ def problems_of(
 # --- the sweep ------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(data=st.data(), place=joints, seed=seeds, is_held=st.booleans())
 def test_every_sweep_keeps_the_limits_and_is_balanced(
     data: st.DataObject, place: tuple[Robot, Joint], seed: int, is_held: bool
@@ -126,7 +127,7 @@ def test_every_sweep_keeps_the_limits_and_is_balanced(
         assert plateau.dwell_s >= (asked.dwell_s or joint.bench.dwell_s)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(place=joints, seed=seeds, speeds=st.integers(6, 50), repetitions=st.integers(2, 20))
 def test_the_order_is_another_each_time_and_follows_from_the_seed(
     place: tuple[Robot, Joint], seed: int, speeds: int, repetitions: int
@@ -207,7 +208,7 @@ def test_a_speed_that_aliases_is_not_kept(harmonic: int, pole_pairs: int, multip
     assert clear_of_aliases(motor_rad_s, pole_pairs) != motor_rad_s
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(place=joints, velocity_max_rad_s=st.floats(0.5, 8.0), speeds=st.integers(2, 12))
 @example(place=(ARM, JOINT3), velocity_max_rad_s=5.931, speeds=2)
 def test_no_planned_speed_aliases_whatever_the_limit(
@@ -270,7 +271,7 @@ def test_a_mounted_joint_stays_within_its_range(joint: Joint) -> None:
     assert plan.gains == joint.control.velocity, "tuned for what it carries"
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     gear_reduction=st.floats(3.0, 1000.0),
     range_rad=st.floats(0.02, 20.0),
@@ -357,7 +358,7 @@ def robot_with(following_error_max_rad: float) -> Robot:
 
 
 @pytest.mark.parametrize("is_mounted", [False, True])
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(
     joint=st.sampled_from(ARM.joints),
     kp=st.none() | st.floats(1e-6, 0.03),
@@ -403,7 +404,7 @@ def test_a_load_arm_needs_no_sweep() -> None:
 # --- from one process to another ------------------------------------------------------------------
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(data=st.data(), place=joints, seed=seeds, kind=st.sampled_from(["free", "arm", "truth"]))
 def test_a_plan_survives_json(
     tmp_path_factory: pytest.TempPathFactory,

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-# Test folders are no packages: their shared modules are found by this path.
 import loop_rig
 import msgspec
 import numpy as np

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import pytest
+from acceptance import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -70,7 +71,7 @@ times = st.just(list(regular(6.0))) | irregular_times()
 # --- that it settles ------------------------------------------------------------------------------
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     start_rad=st.floats(-3.0, 3.0),
     decay_s=st.floats(0.03, 0.6),
@@ -97,7 +98,7 @@ def test_an_exponential_approach_settles_when_little_is_left(
     assert at_s <= still_s + 4.0 * WINDOW_S
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(seen_s=irregular_times(2.0), level_rad=st.floats(-2.0, 2.0))
 def test_what_is_steady_from_the_start_takes_two_windows(
     seen_s: list[float], level_rad: float
@@ -205,7 +206,7 @@ def test_never_while_the_current_rises(
     assert settled_at(detector, seen) is None
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     lags=st.lists(st.floats(-1.0, 1.0), min_size=10, max_size=60),
     period=st.sampled_from([1, 3, 5, 12]),

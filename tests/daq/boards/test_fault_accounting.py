@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from dataclasses import asdict
 
 import pytest
+from acceptance import IS_LONG
 
 from daq.boards.board import Board, Counters, Outcome, Reading
 from daq.robot import load_robot
@@ -17,7 +17,7 @@ from hw_mocks.faults.script import FaultEvent, FaultKind, FaultScript, parse_fau
 from hw_mocks.mock_link import MockLink, mock_links
 from hw_mocks.mock_robot import MockRobot
 
-VIRTUAL_S = 60
+VIRTUAL_S = 60 if IS_LONG else 15
 PERIOD_NS = 1_000_000
 RATE = 0.01
 FAULTS = [f"{kind}:rate={RATE}" for kind in ("flip", "drop", "repeat", "truncate")]
@@ -99,7 +99,7 @@ def _damages_reply(event: FaultEvent) -> bool:
     return event.kind is FaultKind.FLIP and event.detail.startswith("reply")
 
 
-SEEDS = range(10) if os.environ.get("ARMATURE_ACCEPTANCE") else range(1)
+SEEDS = range(10) if IS_LONG else range(1)
 
 
 @pytest.mark.acceptance

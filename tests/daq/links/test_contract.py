@@ -12,7 +12,11 @@ from daq.errors import DeviceBusyError, DeviceGoneError
 from daq.links.trace import TracingLink
 from firmware_protocol.profiles import PROFILES
 
-RIGS = ["mock", pytest.param("spidev", marks=pytest.mark.compiler), "serial"]
+RIGS = [
+    "mock",
+    pytest.param("spidev", marks=pytest.mark.compiler),
+    pytest.param("serial", marks=pytest.mark.system),
+]
 every_rig = pytest.mark.parametrize("kind", RIGS)
 every_profile = pytest.mark.parametrize("profile", list(PROFILES))
 

@@ -30,6 +30,7 @@ def test_the_second_is_refused_and_told_who_has_it(device: str) -> None:
     DeviceLock(device).release()
 
 
+@pytest.mark.system
 def test_a_killed_holder_leaves_no_lock(device: str, tmp_path: Path) -> None:
     code = (
         "import sys, pathlib; from daq.links import device_lock as d;"

@@ -5,9 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from daq.links.device_users import programs_using
 
 
+@pytest.mark.system
 def test_programs_with_the_device_open_are_named(tmp_path: Path) -> None:
     device = tmp_path / "ttyX"
     device.touch()

@@ -103,6 +103,7 @@ def encoded(*events: Event) -> bytes:
     return b"".join(msgspec.json.encode(each) + b"\n" for each in events)
 
 
+@pytest.mark.system
 def test_the_writer() -> None:
     lines = run_writer(encoded(event("a"), event("b"), event("c", severity="info")))
     assert lines == [
@@ -112,15 +113,18 @@ def test_the_writer() -> None:
     ]
 
 
+@pytest.mark.system
 def test_the_writer_under_systemd() -> None:
     assert run_writer(encoded(event("a")), JOURNAL_STREAM="8:1") == ["<3>armature: error: a"]
 
 
+@pytest.mark.system
 def test_a_line_that_was_cut_off_does_not_end_the_log() -> None:
     data = encoded(event("a"))[:30] + encoded(event("lost"), event("b", source="other"))
     assert run_writer(data) == ["armature: error: b"]
 
 
+@pytest.mark.system
 def test_a_full_pipe_neither_blocks_nor_raises(capfd: pytest.CaptureFixture[str]) -> None:
     log = EventLog()
     os.kill(log._process.pid, 19)  # SIGSTOP: nobody reads
@@ -133,6 +137,7 @@ def test_a_full_pipe_neither_blocks_nor_raises(capfd: pytest.CaptureFixture[str]
     assert "armature: error: event 0" in capfd.readouterr().err
 
 
+@pytest.mark.system
 def test_a_log_whose_writer_died_is_no_reason_to_stop() -> None:
     log = EventLog()
     log._process.kill()

@@ -8,6 +8,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from acceptance import IS_LONG
 from loop_rig import ES, Rig
 
 from daq.recording.states import MODE_NAMES, Mode, State
@@ -111,8 +112,11 @@ class Client:
         return self.random.choice(parts), rows.tobytes()[:size]
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize(
-    ("robot", "seconds"), [("bench1", 60), ("laas4", 20)], ids=["bench1", "laas4"]
+    ("robot", "seconds"),
+    [("bench1", 60 if IS_LONG else 20), ("laas4", 20 if IS_LONG else 8)],
+    ids=["bench1", "laas4"],
 )
 def test_a_minute_of_anything(robot: str, seconds: int) -> None:
     faults = [f"board-error:at={at_s},code=7" for at_s in range(5, seconds, 5)]

@@ -1,20 +1,20 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import fake_loop
 import numpy as np
 import pytest
+from commands import PROJECT, PYTHON
 
 from daq.recorder.converters import InlineConverter
 from daq.recorder.recorder import Recorder
@@ -24,21 +24,7 @@ from daq.samples.batches import KIND_BATCH, KIND_SESSION, encode_session, frame_
 from daq.samples.spool import SpoolWriter
 from daq.system.runtime_directory import RuntimeDirectory, runtime_directory
 
-PROJECT = Path(__file__).parents[3]
-FAKE_LOOP = Path(__file__).with_name("fake_loop.py")
-PYTHON = (sys.executable, "-W", "error")
-
-
-def _load_fake_loop() -> Any:
-    spec = importlib.util.spec_from_file_location("fake_loop", FAKE_LOOP)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["fake_loop"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-fake_loop = _load_fake_loop()
+FAKE_LOOP = Path(fake_loop.__file__)
 
 
 class Place(NamedTuple):
@@ -84,7 +70,7 @@ def place() -> Iterator[Place]:
 
 
 @pytest.fixture
-def start(place: Place) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+def start(processes: None, place: Place) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     processes: list[subprocess.Popen[str]] = []
 
     def begin(*command: str | Path) -> subprocess.Popen[str]:

@@ -11,6 +11,8 @@ import pytest
 
 from daq.recording import open_recording
 
+pytestmark = pytest.mark.system
+
 MakeRig = Callable[..., Any]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
 import subprocess
@@ -15,12 +14,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from acceptance import IS_LONG
 
 from daq.recording import open_recording
 from daq.samples.spool import SpoolReader
 
+pytestmark = pytest.mark.system
+
 PROJECT = Path(__file__).parents[3]
-IS_LONG = "ARMATURE_ACCEPTANCE" in os.environ
 KILLS = 100 if IS_LONG else 6
 
 

@@ -514,6 +514,7 @@ def test_numbers_out_of_bounds_are_refused(make_rig: MakeRig, change: dict[str, 
         decode_header(json.dumps(values).encode())
 
 
+@pytest.mark.system
 def test_a_conversion_that_cannot_be_started_is_tried_again(
     place: Any,
     make_rig: MakeRig,

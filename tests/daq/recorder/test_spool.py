@@ -175,6 +175,7 @@ def test_a_cut_spool_is_refused(tmp_path: Path, writer: SpoolWriter) -> None:
         SpoolReader(tmp_path / "cut.ring")
 
 
+@pytest.mark.system
 def test_no_room_is_found_at_the_start(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()

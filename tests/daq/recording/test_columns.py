@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from acceptance import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import frame_values
@@ -78,7 +79,7 @@ def close(a: Any, b: Any) -> bool:
 
 
 @every_wire
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(data=st.data())
 def test_every_value_is_the_scalar_codecs(
     make_session: Callable[..., Session], profile: str, framing: str, data: st.DataObject

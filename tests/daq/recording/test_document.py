@@ -22,6 +22,7 @@ def test_the_committed_page_is_fresh() -> None:
     )
 
 
+@pytest.mark.system
 def test_the_module_prints_it() -> None:
     command = [sys.executable, "-X", "utf8", "-m", "daq.recording.document"]
     printed = subprocess.run(command, check=True, capture_output=True).stdout
@@ -46,6 +47,7 @@ def test_tables_have_equal_columns() -> None:
             assert line.count("|") == following.count("|")
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("foreign", ["firmware_protocol", "zmq", "spidev", "serial", "hw_mocks"])
 def test_recordings_are_read_without_the_wire(foreign: str) -> None:
     code = f"import sys, daq.recording; sys.exit({foreign!r} in sys.modules)"

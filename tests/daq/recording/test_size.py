@@ -37,6 +37,7 @@ def test_a_recording_is_at_most_40_percent_of_its_datasets(long_recording: Path)
     assert facts["compression_ratio"] < 0.4
 
 
+@pytest.mark.system
 def test_h5repack_reads_it_and_finds_little_to_gain(long_recording: Path, tmp_path: Path) -> None:
     """Another build of HDF5, usually a much older one, undoes and redoes the filters."""
     if shutil.which("h5repack") is None:

@@ -197,7 +197,9 @@ PROLOGUE = """
 
 
 @pytest.fixture
-def run(tmp_path: Path, decoder: ColumnDecoder, samples: Array) -> Callable[..., Any]:
+def run(
+    processes: None, tmp_path: Path, decoder: ColumnDecoder, samples: Array
+) -> Callable[..., Any]:
     (tmp_path / "session").write_bytes(msgspec.json.encode(decoder.session))
     np.save(tmp_path / "samples.npy", samples)
     (tmp_path / "out").mkdir()

@@ -103,6 +103,7 @@ def test_hostile_text_is_refused(text: str) -> None:
     assert len(str(caught.value)) < 1500
 
 
+@pytest.mark.system
 def test_the_package_needs_only_msgspec() -> None:
     code = "import sys, daq.robot; daq.robot.load_robot('laas4'); print(*sys.modules)"
     result = subprocess.run(

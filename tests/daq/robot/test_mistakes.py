@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from acceptance import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -188,7 +189,7 @@ def test_arbitrary_tables_give_only_config_errors(data: dict[str, Any]) -> None:
     assert problems_of(data)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(path=st.sampled_from(ALL_PATHS), value=toml_values)
 def test_an_arbitrary_value_anywhere_gives_a_robot_or_a_config_error(
     path: Path, value: object

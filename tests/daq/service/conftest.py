@@ -43,7 +43,7 @@ os.execv(sys.argv[2], sys.argv[2:])
 
 
 @pytest.fixture
-def analyze() -> Callable[..., subprocess.CompletedProcess[str]]:
+def analyze(processes: None) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs `systemd-analyze`; in CI it has to be there."""
     if shutil.which("systemd-analyze") is None:
         if os.environ.get("CI"):

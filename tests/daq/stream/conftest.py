@@ -1,12 +1,10 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +14,7 @@ import msgspec
 import numpy as np
 import pytest
 import zmq
+from commands import PROJECT, PYTHON, Result, armature
 
 from daq.robot import load_robot, robot_text
 from daq.samples.batches import (
@@ -48,9 +47,7 @@ from daq.system.runtime_directory import RuntimeDirectory
 from daq.system.runtime_lock import RuntimeLock
 from firmware_protocol.fingerprint import fingerprint
 from firmware_protocol.profiles import PROFILES
-from tools.main import main
 
-PROJECT = Path(__file__).parents[3]
 PATIENCE_S = 30.0
 
 
@@ -352,44 +349,21 @@ def tcp_server(
     return serve(robot_endpoints(address), loop, load_keys(parties.robot))
 
 
-class Result(NamedTuple):
-    """What a command said and how it ended."""
-
-    exit_code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        (line,) = self.out.splitlines()
-        return json.loads(line)
-
-
-@pytest.fixture
-def armature(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., Result]:
-    """Runs a command line in this process."""
+@pytest.fixture(name="armature")
+def armature_here(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Runs a command line in this process, with room for tables."""
     monkeypatch.setenv("COLUMNS", "160")
-
-    def run(*words: str | Path) -> Result:
-        capsys.readouterr()
-        exit_code = main([str(word) for word in words])
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        return Result(exit_code, captured.out, captured.err)
-
-    return run
+    return armature
 
 
 @pytest.fixture
-def start() -> Iterator[Callable[[str], subprocess.Popen[str]]]:
+def start(processes: None) -> Iterator[Callable[[str], subprocess.Popen[str]]]:
     """Starts Python code in a process of its own."""
     processes: list[subprocess.Popen[str]] = []
 
     def begin(code: str, *arguments: object, **options: Any) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [sys.executable, "-W", "error", "-c", code, *map(str, arguments)],
+            [*PYTHON, "-c", code, *map(str, arguments)],
             text=True,
             **{
                 "stdout": subprocess.PIPE,

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 import zmq
+from acceptance import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -108,7 +109,7 @@ def rig(context: zmq.Context[Any], polled_server: Any) -> Rig:
     return Rig(context, polled_server)
 
 
-@settings(max_examples=2000, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(1200), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(parts=messages)
 def test_anything_gets_one_typed_answer(rig: Rig, parts: list[bytes]) -> None:
     before = rig.handled

@@ -44,12 +44,15 @@ from daq.stream.messages import Disable, Enable, Status, Stop
 from daq.stream.subscriber import Subscriber
 from daq.system.runtime_directory import RuntimeDirectory
 
+pytestmark = pytest.mark.system
+
 PATIENCE_S = 30.0
 LOOP = """
 import sys, time
 from pathlib import Path
 from daq.system.runtime_directory import RuntimeDirectory
 from daq.stream.gateway.link import GatewayLink
+
 link = GatewayLink(RuntimeDirectory(Path(sys.argv[1])))
 link.wait_until_open()
 print("open", flush=True)

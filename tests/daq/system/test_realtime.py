@@ -153,24 +153,28 @@ CORES = len(os.sched_getaffinity(0))
 RELEASED = f"False True 0 {CORES} False True"
 
 
+@pytest.mark.system
 @needs_root
 def test_root_gets_everything() -> None:
     core = max(os.sched_getaffinity(0))
     assert acquire(core=core) == ["True True 60 1 True False", RELEASED]
 
 
+@pytest.mark.system
 @needs_root
 def test_limits_are_enough_without_any_capability() -> None:
     lines = acquire(60, 60, -1, -1)
     assert lines == [f"True True 60 {CORES} True False", RELEASED]
 
 
+@pytest.mark.system
 @needs_root
 def test_soft_limits_are_raised() -> None:
     lines = acquire(0, 98, 65536, -1)
     assert lines == [f"True True 60 {CORES} True False", RELEASED]
 
 
+@pytest.mark.system
 @needs_root
 def test_an_ordinary_user_hears_what_is_missing_and_goes_on() -> None:
     memory, priority, got, after = acquire(0, 0, 65536, 65536)
@@ -183,6 +187,7 @@ def test_an_ordinary_user_hears_what_is_missing_and_goes_on() -> None:
     assert after == RELEASED
 
 
+@pytest.mark.system
 @needs_root
 def test_a_lower_priority_is_better_than_none() -> None:
     sentence, got, _ = acquire(20, 20, -1, -1)
@@ -190,6 +195,7 @@ def test_a_lower_priority_is_better_than_none() -> None:
     assert got == f"True True 20 {CORES} True False"
 
 
+@pytest.mark.system
 def test_a_core_that_is_not_there() -> None:
     lines = acquire(core=1023)
     assert re.search(r"core 1023 cannot be used .*0.* change timing.core", lines[0])

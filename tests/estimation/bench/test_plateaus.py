@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.integrate
 import scipy.signal
+from acceptance import examples
 from bench_records import Array, BenchTest, Fault, Part, Plant
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -82,7 +83,7 @@ def test_speed_that_gives_way_to_cogging_leaves_friction_as_it_is(speed_rad_s: f
     assert plateau.is_used, plateau.reason
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     speed_rad_s=st.floats(0.5, CALM_RAD_S),
     sign=st.sampled_from([1.0, -1.0]),
@@ -425,7 +426,7 @@ def test_less_than_that_is_no_reason(cause: str, sign: float) -> None:
     assert all(plateau.is_used for plateau in plateaus)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(
     speed_rad_s=st.floats(1.5, 160.0),
     sign=st.sampled_from([1.0, -1.0]),
@@ -519,7 +520,7 @@ def spoilers(draw: st.DrawFn) -> Fault:
     return fault
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     fault=spoilers(),
     speed_rad_s=st.sampled_from([-30.0, 5.0, 20.0, 100.0]),

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
+from acceptance import IS_LONG
 from excitation_examples import QUICK, laas4, seven_joints, with_limits
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,8 +21,6 @@ from estimation.excitation.settings import ExcitationSettings
 from estimation.model.base import condition_numbers, find_base
 from estimation.model.parameters import cad_vector, choose_parameters
 from estimation.model.regressor import Regressor
-
-IS_LONG = bool(os.environ.get("ARMATURE_ACCEPTANCE"))
 
 
 def find(robot: Robot | None = None, **options: Any) -> Excitation:

@@ -1,27 +1,26 @@
-"""The mock's arm through the whole chain: excitation, boards, loop, recording, identification."""
+"""The mock's arm through the whole chain: excitation, boards, loop, recording, identification.
+
+`make test` has one such chain: the demo.
+"""
 
 from __future__ import annotations
 
-import os
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from bench_command import armature
+from acceptance import only
+from commands import armature
 
 from daq.recording import open_recording
 from daq.robot import load_robot
 from tools.running.mock_options import true_robot
 
-IS_LONG = bool(os.environ.get("ARMATURE_ACCEPTANCE"))
-SEEDS = range(8 if IS_LONG else 1)
-COVERED_MIN = 0.9 if IS_LONG else 0.8
+SEEDS = range(8)
+COVERED_MIN = 0.9
 """Of the true base parameters, on average: of a single arm it may be fewer."""
-EVALUATIONS = () if IS_LONG else ("--evaluations", "2000")
-"""Two seconds each, and as many as `excite` makes by itself in the long version. Trajectories of
-300 leave 11.8 % of seed 0 with troubles: above the limit."""
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +30,7 @@ def trajectories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     paths = {}
     for purpose, words in (("known", ()), ("unknown", ("--validation",))):
         paths[purpose] = directory / f"{purpose}.h5"
-        options = (*EVALUATIONS, "--out", paths[purpose])
+        options = ("--out", paths[purpose])
         outcome = armature("excite", "--robot", "laas4", *words, *options)
         assert outcome.exit_code == 0, outcome.err
     return paths
@@ -82,7 +81,7 @@ def show(seed: int, facts: dict[str, Any], cad: dict[str, Any], cls2: dict[str, 
     )
 
 
-@pytest.mark.acceptance
+@only
 def test_the_arm_is_identified_and_its_intervals_are_honest(
     trajectories: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -108,7 +107,7 @@ def test_the_arm_is_identified_and_its_intervals_are_honest(
     assert np.mean(covered) >= COVERED_MIN, covered
 
 
-@pytest.mark.acceptance
+@only
 def test_an_arm_with_troubles_is_still_identified(
     trajectories: dict[str, Path], tmp_path: Path
 ) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse
+from acceptance import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -111,7 +112,7 @@ values = st.floats(-1e6, 1e6) | st.sampled_from([math.nan, math.inf, 0.0, -0.0, 
 
 
 @pytest.mark.parametrize("kind", IN_PROCESS)
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(data=st.data())
 def test_round_trip(
     kind: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory, bench1: Robot
@@ -476,7 +477,7 @@ def test_torque_from_current_needs_a_torque_constant(tmp_path: Path, laas4: Robo
 # --- time -----------------------------------------------------------------------------------------
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.data())
 def test_missing_rows_become_missing_numbers(data: st.DataObject) -> None:
     kept = sorted(data.draw(st.sets(st.integers(0, 300), min_size=200)))
@@ -726,7 +727,7 @@ def test_pickles_are_never_opened_and_links_not_followed(tmp_path: Path) -> None
         read_array_file(tmp_path / "none.csv")
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.sampled_from(IN_PROCESS), st.data())
 def test_damaged_files_end_in_words(
     tmp_path_factory: pytest.TempPathFactory, kind: str, data: st.DataObject

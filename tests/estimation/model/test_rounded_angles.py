@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 import numpy as np
 import pytest
+from acceptance import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from identification_examples import laas4
@@ -164,7 +165,7 @@ def test_torques_differ_by_about_what_was_rounded(digits: int, error: float) -> 
 
 
 @given(st.lists(st.floats(-1e-4, 1e-4), min_size=12, max_size=12))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_small_errors_of_dh_angles_change_nothing(errors: list[float]) -> None:
     exact = by_rows([(*row, 0.0) for row in UR5])
     rows = zip(UR5, errors[:6], errors[6:], strict=True)
@@ -173,7 +174,7 @@ def test_small_errors_of_dh_angles_change_nothing(errors: list[float]) -> None:
 
 
 @given(st.lists(st.floats(-1e-4, 1e-4), min_size=21, max_size=21))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_small_errors_of_urdf_angles_change_nothing(errors: list[float]) -> None:
     left = iter(errors)
     close = seven(lambda angle: angle + next(left))
@@ -181,7 +182,7 @@ def test_small_errors_of_urdf_angles_change_nothing(errors: list[float]) -> None
 
 
 @given(st.lists(st.floats(-math.pi, math.pi), min_size=21, max_size=21))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_the_arm_that_is_meant_is_the_same_arm(angles: list[float]) -> None:
     left = iter(angles)
     robot = seven(lambda _: next(left))

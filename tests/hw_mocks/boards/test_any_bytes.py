@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from acceptance import examples
 from board_rig import ES, STATUS, Rig
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -41,7 +42,7 @@ def _cut(drawn: tuple[bytes, int]) -> bytes:
     return frame[:length]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(session=sessions())
 def test_any_sequence_of_windows_is_survived(
     session: tuple[str, list[tuple[str, bytes, int]]],

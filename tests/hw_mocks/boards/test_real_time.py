@@ -11,6 +11,8 @@ from daq.robot.description import Robot
 from hw_mocks.mock_robot import STEP_NS, MockRobot
 from hw_mocks.realtime import RealTime
 
+pytestmark = pytest.mark.system
+
 MS_NS = 1_000_000
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from acceptance import examples
 from board_rig import MODE, ON, STATUS, Rig
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -65,7 +66,7 @@ def test_damaged_commands_get_no_reply(profile: str, rig: MakeRig) -> None:
         assert len(serial.board.receive(command(serial))) == 1
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     profile=st.sampled_from(list(PROFILES)),
     garbage=st.lists(

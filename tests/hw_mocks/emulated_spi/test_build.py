@@ -16,6 +16,8 @@ from hw_mocks.emulated_spi.c_library import build_library
 from hw_mocks.emulated_spi.errors import CompilerMissingError, LibraryBuildError
 from hw_mocks.emulated_spi.shim import shim_environment
 
+pytestmark = pytest.mark.system
+
 SOURCES = Path(c_library.__file__).with_name("c")
 
 

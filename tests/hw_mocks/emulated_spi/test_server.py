@@ -14,6 +14,8 @@ import pytest
 from hw_mocks.emulated_spi.errors import EmulatedDeviceError
 from hw_mocks.emulated_spi.server import SpidevServer, SpiTransfer
 
+pytestmark = pytest.mark.system
+
 DEVICE = "/dev/spidev0.0"
 REQUEST = struct.Struct("=3sBBBBxII")
 REPLY = struct.Struct("=3sBIII")

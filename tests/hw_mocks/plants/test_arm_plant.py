@@ -231,6 +231,7 @@ def test_a_runaway_shows(arm, truth):
         run(plant, [0.3] * 4, 10.0)
 
 
+@pytest.mark.system
 def test_the_bench_needs_no_mujoco():
     modules = "sys, hw_mocks.plants.plant, hw_mocks.plants.actuator"
     code = f"import {modules}; assert 'mujoco' not in sys.modules"

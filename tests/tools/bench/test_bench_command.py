@@ -7,7 +7,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from bench_command import QUICK, armature, friction
+from bench_command import QUICK, friction
+from commands import armature
 
 from daq.recording import open_recording
 from daq.robot import load_robot

@@ -17,7 +17,8 @@ import msgspec
 import numpy as np
 import pinocchio as pin
 import pytest
-from bench_command import Outcome, armature
+from acceptance import only
+from commands import armature
 from identification_examples import fourier_motion
 from identify_recordings import ARM_TEXT, MARK, made_recording, text_without_links, two_joints_text
 from recording_maker import make_recording
@@ -45,7 +46,6 @@ QUICK = ("--method", "cad", "uls", "cls2")
 class Arm(NamedTuple):
     """Recordings of one arm."""
 
-    directory: Path
     known: Path
     unknown: Path
 
@@ -53,44 +53,48 @@ class Arm(NamedTuple):
 class Full(NamedTuple):
     """Everything that one identification leaves."""
 
-    outcome: Outcome
+    facts: dict[str, Any]
     directory: Path
 
-    @property
-    def facts(self) -> dict[str, Any]:
-        facts: dict[str, Any] = self.outcome.json
-        return facts
+
+MakeOnce = Callable[[str, Callable[[Path], object]], Path]
 
 
-@pytest.fixture(scope="module")
-def arm(tmp_path_factory: pytest.TempPathFactory) -> Arm:
-    directory = tmp_path_factory.mktemp("arm")
-    known, unknown = (
-        made_recording(directory / f"{name}.h5", seed=seed)
-        for seed, name in enumerate(("known", "unknown"))
-    )
-    return Arm(directory, known, unknown)
+@pytest.fixture(scope="session")
+def arm(made_once: MakeOnce) -> Arm:
+    def fill(directory: Path) -> None:
+        for seed, name in enumerate(("known", "unknown")):
+            made_recording(directory / f"{name}.h5", seed=seed)
+
+    directory = made_once("arm", fill)
+    return Arm(directory / "known.h5", directory / "unknown.h5")
 
 
-@pytest.fixture(scope="module")
-def driven(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="session")
+def driven(made_once: MakeOnce) -> Path:
     """A recording of the mock playing a trajectory: with references and gains."""
-    directory = tmp_path_factory.mktemp("driven")
-    trajectory, recording = directory / "e.h5", directory / "driven.h5"
-    excite = ("excite", "--robot", "laas4", "--duration", "7", "--f0", "0.15")
-    assert armature(*excite, "--evaluations", "300", "--out", trajectory).exit_code == 0
-    mock = ("--link", "mock", "--fast", "--seed", "3", "--play", trajectory)
-    outcome = armature("run", "--robot", "laas4", *mock, "--record", recording)
-    assert outcome.exit_code == 0, outcome.err
-    return recording
+
+    def fill(directory: Path) -> None:
+        trajectory = directory / "e.h5"
+        excite = ("excite", "--robot", "laas4", "--duration", "7", "--f0", "0.15")
+        assert armature(*excite, "--evaluations", "300", "--out", trajectory).exit_code == 0
+        mock = ("--link", "mock", "--fast", "--seed", "3", "--play", trajectory)
+        result = armature("run", "--robot", "laas4", *mock, "--record", directory / "driven.h5")
+        assert result.exit_code == 0, result.err
+
+    return made_once("driven", fill) / "driven.h5"
 
 
-@pytest.fixture(scope="module")
-def full(arm: Arm, tmp_path_factory: pytest.TempPathFactory) -> Full:
-    out = tmp_path_factory.mktemp("out") / "deep" / "result"
-    outcome = armature("identify", arm.known, "--validate", arm.unknown, "--out", out, "--json")
-    assert outcome.exit_code == 0, outcome.err
-    return Full(outcome, out)
+@pytest.fixture(scope="session")
+def full(arm: Arm, made_once: MakeOnce) -> Full:
+    def fill(directory: Path) -> None:
+        out = directory / "deep" / "result"
+        result = armature("identify", arm.known, "--validate", arm.unknown, "--out", out, "--json")
+        assert result.exit_code == 0, result.err
+        (directory / "said.json").write_text(result.out)
+
+    directory = made_once("identified", fill)
+    return Full(json.loads((directory / "said.json").read_text()), directory / "deep" / "result")
 
 
 def identified(*words: str | Path) -> dict[str, Any]:
@@ -132,9 +136,7 @@ def test_json(full: Full) -> None:
     assert facts["is_mock"]
     assert len(facts["base_parameters"]) == 32
     assert len(facts["parameters"]) == 52
-    assert facts["simulation"]["closed_loop_position_rms_rad"] is None or (
-        len(facts["simulation"]["closed_loop_position_rms_rad"]) == 4
-    )
+    assert len(facts["simulation"]["closed_loop_position_rms_rad"]) == 4
     assert [part["file"] for part in facts["recordings"]] == ["known.h5"]
     assert [part["file"] for part in facts["validation_recordings"]] == ["unknown.h5"]
 
@@ -147,8 +149,8 @@ def test_one_seed_one_result(arm: Arm, full: Full) -> None:
     assert again["files"] == []
 
 
-def test_without_validation_and_without_a_mock(arm: Arm) -> None:
-    real = made_recording(arm.directory / "real.h5", link="spi")
+def test_without_validation_and_without_a_mock(tmp_path: Path) -> None:
+    real = made_recording(tmp_path / "real.h5", link="spi")
     facts = identified(real, *QUICK)
     assert not facts["is_mock"]
     for method in facts["methods"]:
@@ -159,8 +161,8 @@ def test_without_validation_and_without_a_mock(arm: Arm) -> None:
     assert {row["true"] for row in facts["base_parameters"]} == {None}
 
 
-def test_recordings_of_two_mocks_have_no_common_truth(arm: Arm) -> None:
-    other = made_recording(arm.directory / "other.h5", link="mock?seed=4&spread=0.25")
+def test_recordings_of_two_mocks_have_no_common_truth(arm: Arm, tmp_path: Path) -> None:
+    other = made_recording(tmp_path / "other.h5", link="mock?seed=4&spread=0.25")
     assert not identified(arm.known, "--validate", other, *QUICK)["is_mock"]
 
 
@@ -434,6 +436,7 @@ def loaded_text() -> str:
     return with_links(text, {"joint4": heavy}, {})
 
 
+@only
 def test_a_payload_on_the_mock_is_weighed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from acceptance import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -491,7 +492,7 @@ def test_velocity_gains_that_are_the_same_change_nothing(robot: str, joint: str)
     assert with_velocity_gains(text, joint, same) == text
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     forms=st.lists(st.sampled_from(list(CONTROL_FORMS)), min_size=4, max_size=4),
     joint=st.sampled_from([joint.name for joint in ARM.joints]),

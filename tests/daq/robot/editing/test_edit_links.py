@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 import pytest
+from acceptance import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from identify_recordings import text_without_links
@@ -62,7 +63,7 @@ def link_of(joint: int = 3, **changes: object) -> Link:
     return msgspec.structs.replace(link, **changes)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     form=st.sampled_from(list(FORMS)),
     newline=st.sampled_from(["\n", "\r\n"]),

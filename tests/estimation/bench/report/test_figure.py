@@ -327,6 +327,7 @@ assert "matplotlib.pyplot" not in sys.modules
 """
 
 
+@pytest.mark.system
 def test_two_processes_write_the_same_bytes(tmp_path: Path) -> None:
     for seed in ("1", "2"):
         (tmp_path / seed).mkdir()
@@ -347,6 +348,7 @@ def test_drawing_leaves_global_settings_alone() -> None:
     assert dict(matplotlib.rcParams) == before
 
 
+@pytest.mark.system
 def test_results_are_read_without_matplotlib() -> None:
     code = "import sys, estimation.bench.result, estimation.bench.report.picture; "
     code += "assert 'matplotlib' not in sys.modules"

@@ -173,7 +173,7 @@ def test_a_load_arm_shows_the_torque_constant() -> None:
 
 
 @pytest.fixture
-def browser(tmp_path: Path) -> Browser:
+def browser(processes: None, tmp_path: Path) -> Browser:
     return open_browser(tmp_path)
 
 

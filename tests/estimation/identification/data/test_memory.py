@@ -13,6 +13,7 @@ SAMPLES = 600_000
 EXTRA_MAX_MB = 250.0
 
 
+@pytest.mark.system
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc: not Linux")
 def test_ten_minutes(tmp_path: Path) -> None:
     taken = identify_elsewhere(make_long_recording(tmp_path / "long.h5", SAMPLES))

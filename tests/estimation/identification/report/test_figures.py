@@ -228,6 +228,7 @@ def test_a_file_that_cannot_be_written_stays_as_it_was(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.system
 def test_drawing_leaves_global_settings_alone() -> None:
     before = dict(mpl.rcParams)
     draw_figures(*make_example(1, rows=100))

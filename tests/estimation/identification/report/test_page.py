@@ -268,6 +268,7 @@ def test_without_matplotlib_the_page_has_all_but_figures(
     assert "svg" not in dict(outline.tags) and "Methods compared" in outline.text
 
 
+@pytest.mark.system
 def test_the_page_is_imported_without_matplotlib() -> None:
     code = "import sys, estimation.identification.report.page; "
     code += "assert 'matplotlib' not in sys.modules"
@@ -275,7 +276,7 @@ def test_the_page_is_imported_without_matplotlib() -> None:
 
 
 @pytest.fixture
-def browser(tmp_path: Path) -> Browser:
+def browser(processes: None, tmp_path: Path) -> Browser:
     return open_browser(tmp_path)
 
 
