@@ -9,8 +9,8 @@ export ARMATURE_DATA ?= $(if $(SHARED_DATA),$(abspath $(SHARED_DATA)))
 
 # The programs that tests start would compile all of ours anew, each time.
 unexport PYTHONDONTWRITEBYTECODE
-# Whole files would leave one worker waiting for the other's last one; see tests/README.md.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+# Whole files would leave workers waiting for one another's last one; see tests/README.md.
+PYTEST := $(BIN)/python -m pytest --dist worksteal
 
 .PHONY: demo test quick check bench acceptance docs clean
 
@@ -18,12 +18,13 @@ demo: $(STAMP)
 	@rm -rf build/demo
 	$(BIN)/armature demo --out build/demo
 
+# Three workers for two cores: system tests wait more than they work.
 test: $(STAMP) check
-	$(PYTEST) --durations=30 $(PYTEST_ARGS)
+	$(PYTEST) -n 3 --durations=30 $(PYTEST_ARGS)
 
 # Without processes, devices, browsers and waiting.
 quick: $(STAMP)
-	$(PYTEST) -m "not system and not compiler" $(PYTEST_ARGS)
+	$(PYTEST) -n 2 -m "not system and not compiler" $(PYTEST_ARGS)
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .
@@ -37,7 +38,7 @@ bench: $(STAMP)
 
 # Long statistical runs, many seeds: about an hour; `make test` has a short version of most.
 acceptance: $(STAMP)
-	ARMATURE_ACCEPTANCE=1 $(PYTEST) -m acceptance -o timeout=3600 --durations=0 $(PYTEST_ARGS)
+	ARMATURE_ACCEPTANCE=1 $(PYTEST) -n 2 -m acceptance -o timeout=3600 --durations=0 $(PYTEST_ARGS)
 
 # The generated pages that are committed (tests fail when they are stale).
 docs: $(STAMP)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from acceptance import IS_LONG, only
+from acceptance import IS_LONG, ONLY, only
 from commands import armature
 
 from daq.boards.board import Outcome
@@ -154,18 +154,23 @@ def test_trajectory_in_virtual_time(tmp_path: Path, faults: tuple[str, ...]) -> 
         check_stop(recording, is_fault=False)
 
 
+# At the very first exchanges, and while the motors calibrate.
+FAILURES = [
+    ("flip:rate=1,direction=reply,board=0", "/dev/spidev0.0", ("shoulder", "wrong checksums")),
+    ("vanish:at=1,board=1", "/dev/spidev0.1", ("elbow", "vanished", "cable")),
+    ("board-error:at=1,code=7,board=1", "/dev/spidev0.1", ("elbow", "reports error 7")),
+]
+MORE_FAILURES = [
+    ("stuck-high:at=1,for=1,board=1", "/dev/spidev0.1", ("elbow", "an idle line")),
+    ("stuck-low:at=1,for=1,board=0", "/dev/spidev0.0", ("shoulder", "could not be read")),
+    ("io-error:at=1,for=1,board=0", "/dev/spidev0.0", ("shoulder", "cannot be reached")),
+    ("stale-index:at=1,for=1,board=0", "/dev/spidev0.0", ("shoulder", "another program")),
+]
+
+
 @pytest.mark.parametrize(
     ("fault", "device", "texts"),
-    [
-        # At the very first exchanges, and while the motors calibrate.
-        ("flip:rate=1,direction=reply,board=0", "/dev/spidev0.0", ("shoulder", "wrong checksums")),
-        ("stuck-high:at=1,for=1,board=1", "/dev/spidev0.1", ("elbow", "an idle line")),
-        ("stuck-low:at=1,for=1,board=0", "/dev/spidev0.0", ("shoulder", "could not be read")),
-        ("vanish:at=1,board=1", "/dev/spidev0.1", ("elbow", "vanished", "cable")),
-        ("io-error:at=1,for=1,board=0", "/dev/spidev0.0", ("shoulder", "cannot be reached")),
-        ("board-error:at=1,code=7,board=1", "/dev/spidev0.1", ("elbow", "reports error 7")),
-        ("stale-index:at=1,for=1,board=0", "/dev/spidev0.0", ("shoulder", "another program")),
-    ],
+    [*FAILURES, *(pytest.param(*case, marks=ONLY) for case in MORE_FAILURES)],
 )
 def test_a_board_that_fails(lab: Any, fault: str, device: str, texts: tuple[str, ...]) -> None:
     """Safe stop, exit 3, and a message that names board, device and likely cause."""

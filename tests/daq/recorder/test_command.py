@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from commands import Result, armature
 from msgspec.structs import replace
 
 from daq.recorder import contents, convert
@@ -29,7 +30,6 @@ from daq.samples.batches import (
     encode_session,
     frame_record,
 )
-from tools.main import main
 
 MakeRig = Callable[..., Any]
 
@@ -61,15 +61,9 @@ def journal(place: Any, make_rig: MakeRig) -> Path:
     return Path(path)
 
 
-@pytest.fixture
-def armature(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    def run(*words: str | Path) -> tuple[int, str, str]:
-        exit_code = main([str(word) for word in words])
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        return exit_code, captured.out, captured.err
-
-    return run
+@pytest.fixture(name="armature")
+def armature_here() -> Callable[..., Result]:
+    return armature
 
 
 def here(place: Any) -> tuple[str | Path, ...]:
