@@ -22,9 +22,9 @@ demo: $(STAMP)
 test: $(STAMP) check
 	$(PYTEST) -n 3 --durations=30 $(PYTEST_ARGS)
 
-# Without processes, devices, browsers and waiting.
+# Without processes, devices, browsers, waiting and whole chains.
 quick: $(STAMP)
-	$(PYTEST) -n 2 -m "not system and not compiler" $(PYTEST_ARGS)
+	$(PYTEST) -n 2 -m "not system and not compiler and not chain" $(PYTEST_ARGS)
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .
@@ -36,7 +36,7 @@ check: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python -m tests.benchmarks
 
-# Long statistical runs, many seeds: about an hour; `make test` has a short version of most.
+# Long statistical runs, many seeds: half an hour; `make test` has a short version of most.
 acceptance: $(STAMP)
 	ARMATURE_ACCEPTANCE=1 $(PYTEST) -n 2 -m acceptance -o timeout=3600 --durations=0 $(PYTEST_ARGS)
 

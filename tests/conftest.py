@@ -58,7 +58,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("acceptance")  # with more draws
     # Work that is stolen comes from the end: what takes long begins early, and real time is kept by
     # one worker while the other computes.
-    items.sort(key=lambda item: (item.name not in LONGEST, not is_system(item)))
+    items.sort(
+        key=lambda item: (
+            item.name not in LONGEST,
+            not is_system(item),
+            item.get_closest_marker("chain") is None,
+        )
+    )
 
 
 def is_system(item: pytest.Item) -> bool:

@@ -11,6 +11,8 @@ from commands import armature
 from daq.recording import open_recording
 from daq.recording.states import State
 
+pytestmark = pytest.mark.chain
+
 
 def check_stopped(directory: Path) -> None:
     """The recording is whole, and its last samples have no motor enabled."""

@@ -9,6 +9,8 @@ import pytest
 from acceptance import IS_LONG, only
 from bench_command import friction
 
+pytestmark = pytest.mark.chain
+
 SEEDS = 40
 SHORT = () if IS_LONG else ("--speeds", "6", "--repetitions", "1")
 MOTORS = {"joint1": "mn5006", "joint2": "mn4006", "joint3": "mn4004"}

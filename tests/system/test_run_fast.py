@@ -14,6 +14,8 @@ from commands import Result, armature
 
 from daq.motion.trajectory_file import write_trajectory
 
+pytestmark = pytest.mark.chain
+
 FAULTS = ("flip:rate=0.002", "drop:rate=0.001", "repeat:rate=0.001")
 
 

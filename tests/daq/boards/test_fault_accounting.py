@@ -17,6 +17,8 @@ from hw_mocks.faults.script import FaultEvent, FaultKind, FaultScript, parse_fau
 from hw_mocks.mock_link import MockLink, mock_links
 from hw_mocks.mock_robot import MockRobot
 
+pytestmark = pytest.mark.chain
+
 VIRTUAL_S = 60 if IS_LONG else 15
 PERIOD_NS = 1_000_000
 RATE = 0.01

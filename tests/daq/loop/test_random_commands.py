@@ -15,6 +15,8 @@ from daq.recording.states import MODE_NAMES, Mode, State
 from daq.stream import messages as m
 from daq.stream.errors import RefusedError
 
+pytestmark = pytest.mark.chain
+
 EVERY = 12
 """Cycles between two commands: about 80 per second, from all clients together."""
 ODD = (0.0, -1.0, 1e9, -1e9, math.nan, math.inf, 1e-300, 6.3, -6.3, 5.01, 200.0)

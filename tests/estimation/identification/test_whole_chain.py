@@ -18,6 +18,8 @@ from daq.recording import open_recording
 from daq.robot import load_robot
 from tools.running.mock_options import true_robot
 
+pytestmark = pytest.mark.chain
+
 SEEDS = range(8)
 COVERED_MIN = 0.9
 """Of the true base parameters, on average: of a single arm it may be fewer."""

@@ -26,6 +26,8 @@ from hw_mocks.mock_link import mock_links
 from hw_mocks.mock_robot import MockRobot
 from hw_mocks.plants.effects import PRESETS
 
+pytestmark = pytest.mark.chain
+
 MODE = 0xE0  # ES, EM1, EM2
 READY = 1 << 13 | 1 << 11
 SECONDS = 6.0

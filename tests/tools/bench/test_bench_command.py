@@ -14,6 +14,8 @@ from daq.recording import open_recording
 from daq.robot import load_robot
 from estimation.bench.result_file import read_result
 
+pytestmark = pytest.mark.chain
+
 QUANTITIES = ("b_eq_nms", "f_nm", "b_joint_nms", "f_motor_nm", "breakaway_nm", "inertia_kg_m2")
 
 

@@ -34,6 +34,8 @@ from estimation.model.regressor import Regressor
 from tools.identify.table import show
 from tools.running.mock_options import true_robot
 
+pytestmark = pytest.mark.chain
+
 METHOD_KEYS = {
     *("name", "identification_percent", "validation_percent"),
     *("identification_percent_per_joint", "validation_percent_per_joint"),
