@@ -112,7 +112,8 @@ def test_a_load_arm_gives_the_torque_constant_and_its_drop(tmp_path: Path) -> No
 @pytest.mark.acceptance
 def test_a_mounted_joint_is_measured_within_its_range(tmp_path: Path) -> None:
     """Gravity, two orders larger than friction, cancels; what is left of it widens the interval."""
-    outcome = friction(tmp_path, "--mounted", *SHORT, joint="joint2")
+    speeds = () if IS_LONG else ("--speeds", "4", "--repetitions", "1")
+    outcome = friction(tmp_path, "--mounted", *speeds, joint="joint2")
     assert outcome.exit_code == 0, outcome.err
     result = outcome.json
     assert error_percent(result["f_nm"]) < 15.0

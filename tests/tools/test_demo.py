@@ -114,6 +114,7 @@ def test_a_negative_seed_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "demo").exists()
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("is_json", [True, False])
 def test_a_step_that_fails_ends_it_and_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_json: bool
