@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, replace
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -19,9 +18,8 @@ from daq.recording import bench_events as ev
 from daq.recording.bench_events import BenchHeader
 from daq.robot import Joint, Motor, Robot
 from estimation.errors import DatasetError
+from estimation.types import FloatArray
 
-Array = np.ndarray[Any, np.dtype[np.float64]]
-Rows = np.ndarray[Any, np.dtype[np.intp]]
 SAMPLES_MAX = 5_000_000
 _SPEED = re.compile(r": ([+-][0-9.e+-]+) rad/s$")
 
@@ -81,17 +79,17 @@ class JointRecord:
     motor: Motor
     drive: Drive
     profile: str
-    t_s: Array
-    transfer_s: Array
-    angle_rad: Array
-    velocity_rad_s: Array
-    iq_a: Array
-    reference_rad_s: Array
-    kp_a_per_rad: Array
-    limit_a: Array
-    temperature_degc: Array | None
-    bus_voltage_v: Array | None
-    input_power_w: Array | None
+    t_s: FloatArray
+    transfer_s: FloatArray
+    angle_rad: FloatArray
+    velocity_rad_s: FloatArray
+    iq_a: FloatArray
+    reference_rad_s: FloatArray
+    kp_a_per_rad: FloatArray
+    limit_a: FloatArray
+    temperature_degc: FloatArray | None
+    bus_voltage_v: FloatArray | None
+    input_power_w: FloatArray | None
     plateaus: tuple[Span, ...]
     ramps: tuple[Span, ...]
     steps: tuple[Span, ...]
@@ -134,10 +132,10 @@ def read_record(recording: Recording) -> JointRecord:
     board = [port.name for port in robot.boards].index(joint.drive.board)
     motor, drive = robot.motor_of(joint), joint.drive
 
-    def column(name: str, number: int = place) -> Array:
+    def column(name: str, number: int = place) -> FloatArray:
         return np.asarray(recording[name][:, number], np.float64)
 
-    def optional(name: str, number: int = place) -> Array | None:
+    def optional(name: str, number: int = place) -> FloatArray | None:
         values = column(name, number) if name in recording else None
         return None if values is None or np.isnan(values).all() else values
 
@@ -203,7 +201,7 @@ def _profile(recording: Recording, board: int) -> str:
 class _Spans:
     """Finds the parts of a test among its events."""
 
-    def __init__(self, events: list[tuple[str, int, str]], seq: Array) -> None:
+    def __init__(self, events: list[tuple[str, int, str]], seq: FloatArray) -> None:
         self._events = events
         self._seq = seq
 

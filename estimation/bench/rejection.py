@@ -7,9 +7,10 @@ import math
 import msgspec
 import numpy as np
 
-from estimation.bench.record import JointRecord, Rows
+from estimation.bench.record import JointRecord
 from estimation.bench.result import Plateau
 from estimation.bench.window import BLOCKS, Window
+from estimation.types import Rows
 
 SPEED_TOLERANCE = 0.03
 DRIFT_TOLERANCE = 0.03

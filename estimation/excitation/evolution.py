@@ -11,9 +11,8 @@ References:
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 _CONDITION_MAX = 1e12
 

@@ -21,11 +21,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from estimation.excitation.motion import Motion
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 FADE_S = 1.0
 """Time in which a motion comes to rest that is cut off within a period; less when it is short."""

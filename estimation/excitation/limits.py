@@ -22,15 +22,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from daq.robot import Joint, Robot
 from estimation.excitation.clearance import Capsules
 from estimation.excitation.motion import Motion
 from estimation.model.parameters import cad_vector, coupling_matrix
 from estimation.model.regressor import Regressor
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 POSITION_MARGIN_RAD = 0.15
 """The arm of seed 003 lags by up to 0.11 rad on the mock, where gravity is largest."""

@@ -16,7 +16,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from daq.robot import Robot
 from estimation.errors import ExcitationError
@@ -30,8 +29,8 @@ from estimation.excitation.settings import ExcitationSettings, Objective
 from estimation.model.base import BaseParameters, find_base
 from estimation.model.parameters import Parameters
 from estimation.model.regressor import Regressor
+from estimation.types import FloatArray
 
-FloatArray = NDArray[np.float64]
 Progress = Callable[[float, float], None]
 """Gets how many candidates have been tried, and how many will be."""
 

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from estimation.errors import EstimationError, InfeasibleParametersError
 from estimation.identification.data.gathering import Gathered, gather
@@ -25,10 +24,10 @@ from estimation.identification.request import Outcome, Request
 from estimation.identification.result import FailedMethod, Identification, MethodResult
 from estimation.model.base import condition_numbers
 from estimation.model.parameters import cad_vector
+from estimation.types import FloatArray
 
 __all__ = ["Outcome", "Request", "identify"]
 
-FloatArray = NDArray[np.float64]
 PREFERRED = ("cls2", "cls2-wls", "cls3", "cls2-prior", "slsqp", "sa")
 """Whose parameters are written, in this order, if they are physically consistent."""
 

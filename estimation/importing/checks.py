@@ -9,15 +9,12 @@ import math
 import re
 
 import numpy as np
-from numpy.typing import NDArray
 
 from daq.robot import Robot
 from estimation.errors import DatasetError
 from estimation.importing.mapping import Taken
 from estimation.recordings.spikes import find_spikes
-
-FloatArray = NDArray[np.float64]
-Flags = NDArray[np.bool_]
+from estimation.types import Flags, FloatArray
 
 _TOLERANCE = 0.05
 _WINDOW_S = 0.05

@@ -15,9 +15,9 @@ import numpy as np
 
 from estimation.errors import OptionError
 from estimation.importing.files import ArrayFile
-from estimation.importing.found_arrays import FloatArray
 from estimation.importing.hints import describe
 from estimation.importing.names import clock_of
+from estimation.types import FloatArray
 
 _RANGE = re.compile(r"^(\d{1,6})(?:-(\d{1,6}))?$")
 

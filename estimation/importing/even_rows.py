@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from estimation.errors import OptionError
 from estimation.importing.sampling import (
@@ -16,10 +15,9 @@ from estimation.importing.sampling import (
     find_rate,
     resample,
 )
-from estimation.importing.time_stamps import Rows, usable_rows
+from estimation.importing.time_stamps import usable_rows
 from estimation.importing.wraps import unwrap
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray, Rows
 
 ROWS_MIN = 10
 """Of a file, and of those with a time."""

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from estimation.importing.files import ArrayFile, list_left_out
-from estimation.importing.found_arrays import FloatArray
 from estimation.importing.names import meaning_of
 from estimation.importing.time_stamps import REPEATED_MAX
+from estimation.types import FloatArray
 
 _SHOWN = 40
 _NUMBER = re.compile(r"\d+(?=\D*$)")

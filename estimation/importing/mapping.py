@@ -33,8 +33,8 @@ from estimation.importing.columns import (
     select_columns,
 )
 from estimation.importing.files import ArrayFile
-from estimation.importing.found_arrays import FloatArray
 from estimation.importing.names import joint_of, meaning_of, robot_order
+from estimation.types import FloatArray
 
 QUANTITIES = ("t_s", "q_rad", "dq_rad_s", "tau_nm", "iq_a", "q_ref_rad")
 _OPTIONAL = {"dq_rad_s", "iq_a", "q_ref_rad"}

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from daq.robot import Robot
 from estimation.errors import DatasetError, OptionError
@@ -22,8 +21,8 @@ from estimation.importing.hints import describe, suggest
 from estimation.importing.mapping import NONE, Taken, take
 from estimation.importing.sampling import Sampling
 from estimation.recordings.finite_values import VALUE_MAX, only_numbers
+from estimation.types import Flags, FloatArray
 
-FloatArray = NDArray[np.float64]
 Side = Literal["joint", "motor"]
 
 INVALID_MAX = 0.5
@@ -73,7 +72,7 @@ class Measurements:
     tau_nm: FloatArray
     iq_a: FloatArray | None
     q_ref_rad: FloatArray | None
-    valid: NDArray[np.bool_]
+    valid: Flags
     taken: Mapping[str, Taken]
     notes: tuple[str, ...]
 
@@ -218,9 +217,7 @@ def _numbers(key: str, values: FloatArray) -> FloatArray:
     return only_numbers(values)
 
 
-def _check_valid(
-    valid: NDArray[np.bool_], taken: Mapping[str, Taken], options: ImportOptions
-) -> list[str]:
+def _check_valid(valid: Flags, taken: Mapping[str, Taken], options: ImportOptions) -> list[str]:
     bad, count = int(np.count_nonzero(~valid.all(axis=1))), len(valid)
     if bad > INVALID_MAX * count:
         many = "no row has" if bad == count else f"{bad} of {count} rows lack"

@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 
 from estimation.errors import DatasetError
 from estimation.importing.time_stamps import IGNORE
+from estimation.types import Flags, FloatArray
 
-FloatArray = NDArray[np.float64]
 Numbers = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 JITTER_MAX = 1.0 / 3.0
 """How far a time stamp may be from its place, in periods."""

@@ -7,12 +7,9 @@ left out; many mean that the stamps do not tell when samples were taken.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from estimation.errors import DatasetError
-
-FloatArray = NDArray[np.float64]
-Rows = NDArray[np.intp]
+from estimation.types import FloatArray, Rows
 
 REPEATED_MAX = 0.05
 """Share of the rows that may have the time of the row before."""

@@ -13,13 +13,11 @@ import math
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from daq.robot import Joint, Placement, Robot
 from daq.robot.geometry import joint_poses, rotation
+from estimation.types import FloatArray
 from estimation.urdf.reading import rpy_of
-
-FloatArray = NDArray[np.float64]
 
 ANGLE_RAD = 2e-3
 """An angle this near to a multiple of 15° is meant to be it: 3.14 is 1.6e-3 off. Φ₁β differs from

@@ -20,12 +20,10 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from daq.robot import Robot
 from estimation.errors import DatasetError
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray, Rows
 
 INERTIAL: Final = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 """Of one link, the order of (3.3); Pinocchio's as well."""
@@ -141,7 +139,7 @@ class Parameters:
         """Where πᵢ is in θ."""
         return slice(len(INERTIAL) * joint, len(INERTIAL) * (joint + 1))
 
-    def of_kind(self, kind: str) -> NDArray[np.intp]:
+    def of_kind(self, kind: str) -> Rows:
         """Where the elements of a kind are in θ."""
         return np.array([i for i, item in enumerate(self.items) if item.kind == kind], np.intp)
 

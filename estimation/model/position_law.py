@@ -14,14 +14,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from daq.robot import Robot
 from estimation.errors import DatasetError
 from estimation.recordings.board_effects import HOLDING_PROFILES
 from estimation.recordings.segment import Stretch
-
-FloatArray = NDArray[np.float64]
+from estimation.types import Flags, FloatArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +49,7 @@ class PositionLaw:
     reduction: FloatArray
     joint_nm_per_a: FloatArray
     limit_a: FloatArray
-    is_held: NDArray[np.bool_]
+    is_held: Flags
 
     @property
     def sample_count(self) -> int:

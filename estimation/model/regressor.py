@@ -12,15 +12,14 @@ from __future__ import annotations
 
 import numpy as np
 import pinocchio
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from daq.robot import Robot
 from daq.robot.rigid_body import make_model
 from estimation.errors import DatasetError
 from estimation.model.parameters import Parameters, choose_parameters, coupling_matrix
 from estimation.regression.friction_terms import stribeck_column
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 SWITCHING = ("coulomb", "asymmetric", "stribeck", "motor_coulomb")
 """Kinds of parameters whose columns jump, or bend, where a velocity changes its sign."""

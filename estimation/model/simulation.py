@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from daq.robot import Robot
 from estimation.errors import DatasetError, EstimationError
@@ -19,8 +19,7 @@ from estimation.model.forward_dynamics import ForwardDynamics
 from estimation.model.position_law import Boards, PositionLaw, law_of
 from estimation.recordings.board_effects import VELOCITY_FILTER_S
 from estimation.recordings.segment import Stretch
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 STEP_S = 0.5e-3
 """Of the simulation, at most; two per cycle at 1 kHz."""

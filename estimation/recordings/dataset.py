@@ -18,7 +18,6 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from daq.recording import Recording, open_recording
 from daq.robot import Robot
@@ -41,9 +40,8 @@ from estimation.recordings.usable_rows import (
     UsableRows,
     are_commands,
 )
+from estimation.types import FloatArray, Rows
 
-FloatArray = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 Source = str | os.PathLike[str] | Recording
 
 ROWS_MAX = 120_000
@@ -121,7 +119,7 @@ class _Chosen(NamedTuple):
     """Rows of a slice, by number within it."""
 
     rows: slice
-    sound: NDArray[np.intp]
+    sound: Rows
 
 
 class _Reader:

@@ -5,20 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from estimation.types import Flags, FloatArray
 
 VALUE_MAX = 1e9
 """Of any number: beyond it, arithmetic with its squares would overflow some day."""
 
 
-def is_number(values: Any, limit: float = VALUE_MAX) -> NDArray[np.bool_]:
+def is_number(values: Any, limit: float = VALUE_MAX) -> Flags:
     """Which values are finite, and no larger than any that is measured."""
     with np.errstate(invalid="ignore"):
-        result: NDArray[np.bool_] = np.abs(values) <= limit
+        result: Flags = np.abs(values) <= limit
     return result
 
 
-def only_numbers(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def only_numbers(values: FloatArray) -> FloatArray:
     """The same, with NaN for what is no number."""
     is_known = is_number(values)
     return values if is_known.all() else np.where(is_known, values, np.nan)

@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from daq.recording import Recording
 from estimation.recordings.usable_rows import IMPORT_LINK
-
-FloatArray = NDArray[np.float64]
-Flags = NDArray[np.bool_]
+from estimation.types import Flags, FloatArray
 
 UNUSUAL_S = 0.3e-3
 """An exchange that takes so much longer than usual leaves open when values were taken."""

@@ -8,10 +8,8 @@ and is never taken for one, however high. Two wrong values in a row are a step a
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
-Flags = NDArray[np.bool_]
+from estimation.types import Flags, FloatArray
 
 _SIDES = 0.3
 """How much of it either side must show; half of it would, without noise and motion."""

@@ -26,8 +26,7 @@ from daq.recording.layout import COLUMNS, MODES, STATES
 from estimation.errors import DatasetError
 from estimation.recordings.board_effects import COMMAND_MAX
 from estimation.recordings.finite_values import is_number
-
-Flags = np.ndarray[Any, np.dtype[np.bool_]]
+from estimation.types import Flags
 
 IMPORT_LINK = "import"
 """The link of a recording that was made from foreign data."""

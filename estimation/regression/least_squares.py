@@ -16,12 +16,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
 from estimation.errors import DatasetError
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray, Rows
 
 # A column that a dependency uses with less than this weight (of columns of length 1) is not named.
 _INVOLVED = 1e-4
@@ -67,7 +66,7 @@ def fit_linear(regressor: ArrayLike, target: ArrayLike) -> LinearFit:
     return _Factors(phi).fit(phi, tau)
 
 
-def block_numbers(rows: int, rows_per_block: int) -> NDArray[np.intp]:
+def block_numbers(rows: int, rows_per_block: int) -> Rows:
     """Cut a record into contiguous blocks, the last of which may be half as short or long again.
 
     Args:

@@ -14,12 +14,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import signal
 
 from estimation.errors import DatasetError
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 _DECIMATION_ORDER = 8
 _DECIMATION_RIPPLE_DB = 0.05

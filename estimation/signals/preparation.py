@@ -19,15 +19,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from estimation.errors import DatasetError
 from estimation.recordings.segment import Stretch
 from estimation.recordings.uniform_rows import widened
 from estimation.signals import filters as signals
-from estimation.signals.filters import STENCIL_ROWS, FloatArray, derivative, low_pass
+from estimation.signals.filters import STENCIL_ROWS, derivative, low_pass
 from estimation.signals.settings import PreparationSettings, choose_settings
 from estimation.signals.spectra import derivative_fft, low_pass_fft
+from estimation.types import Flags, FloatArray, Rows
 
 __all__ = [
     "PeriodAverage",
@@ -38,7 +38,6 @@ __all__ = [
     "prepare",
 ]
 
-Flags = NDArray[np.bool_]
 _PERIOD_TOLERANCE_ROWS = 0.01
 _WIDER, _WIDEST = 5.0, 0.2
 """Band in which a velocity's sign is taken: so many times the cut-off, at most so much of the
@@ -250,7 +249,7 @@ class _Filters:
         return smooth + lag_s * self.slope(smooth) if lag_s else smooth
 
 
-def _kept_rows(stretch: Stretch, settings: PreparationSettings) -> NDArray[np.intp]:
+def _kept_rows(stretch: Stretch, settings: PreparationSettings) -> Rows:
     """Which rows stay: none of a border, none of another piece, every n-th of the run."""
     trim = math.ceil(settings.trim_s / stretch.period_s)
     first = trim if stretch.begins_run else stretch.lead_rows
@@ -259,5 +258,5 @@ def _kept_rows(stretch: Stretch, settings: PreparationSettings) -> NDArray[np.in
     last = len(stretch) - (trim if stretch.ends_run else stretch.tail_rows)
     last = min(last, len(stretch) + stretch.rows_after - trim)
     rows = np.arange(first, max(first, last))
-    kept: NDArray[np.intp] = rows[(rows + stretch.run_row) % settings.decimation == 0]
+    kept: Rows = rows[(rows + stretch.run_row) % settings.decimation == 0]
     return kept

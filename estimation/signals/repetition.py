@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from estimation.errors import DatasetError
 from estimation.signals.preparation import PeriodAverage, Prepared, average_periods
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 _RATE_HZ = 20.0
 _ROWS_MAX = 4000

@@ -21,7 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import fft, signal
 
 from estimation.errors import DatasetError
-from estimation.signals.filters import FloatArray, checked_record
+from estimation.signals.filters import checked_record
+from estimation.types import FloatArray
 
 CUTOFF_MIN_HZ, CUTOFF_MAX_HZ = 15.0, 30.0
 """What is chosen where positions are good: intervals cover best what they say."""

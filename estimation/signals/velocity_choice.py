@@ -13,14 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import signal
 
 from estimation.errors import DatasetError
 from estimation.recordings.segment import Stretch
 from estimation.signals.spectra import content_end_hz, quiet_end_hz, segment_rows
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 GAIN_TOLERANCE = 0.02
 """How far the gain of the measured velocity may be from 1."""

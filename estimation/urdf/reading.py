@@ -11,8 +11,9 @@ import numpy as np
 
 from daq.robot import Inertia, Link, parse_robot
 from daq.robot.geometry import is_positive_definite, pseudo_inertia
+from estimation.types import FloatArray
 from estimation.urdf.chain import ChainJoint, make_chain
-from estimation.urdf.tree import Array, Body, UrdfJoint, parse_urdf
+from estimation.urdf.tree import Body, UrdfJoint, parse_urdf
 
 VELOCITY_RAD_S, TORQUE_NM = 10.0, 1000.0
 """Limits where the URDF states none: our choice, more than arms reach."""
@@ -85,7 +86,7 @@ def robot_from_urdf(
     return RobotFile(made, tuple(warnings))
 
 
-def rpy_of(rotation: Array) -> tuple[float, float, float]:
+def rpy_of(rotation: FloatArray) -> tuple[float, float, float]:
     """Roll, pitch and yaw of Rz(yaw)·Ry(pitch)·Rx(roll), exact up to rounding in gimbal lock too.
 
     Args:
@@ -166,7 +167,7 @@ def _link_lines(part: ChainJoint, name: str, warnings: list[str]) -> Iterator[st
     yield f"inertia_kg_m2 = {{ {pairs} }}"
 
 
-def _sum(bodies: Sequence[Body]) -> tuple[float, Array, Array]:
+def _sum(bodies: Sequence[Body]) -> tuple[float, FloatArray, FloatArray]:
     """Mass, first moment and inertia about the origin of bodies together."""
     mass, moment, inertia = 0.0, np.zeros(3), np.zeros((3, 3))
     for body in bodies:

@@ -17,8 +17,7 @@ from estimation.identification.data.factors import Factors, triangular
 from estimation.model.base import BaseParameters
 from estimation.model.regressor import Regressor
 from estimation.signals.preparation import Prepared
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 BLOCK_S = 0.5
 """Length of a block: ten times what residuals remember after filters of 15 Hz and more."""

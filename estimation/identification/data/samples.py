@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from estimation.errors import DatasetError
 from estimation.identification.data.segments import Stretches
@@ -15,8 +14,7 @@ from estimation.recordings.segment import Stretch
 from estimation.signals.preparation import PreparationSettings, Prepared, choose_settings, prepare
 from estimation.signals.repetition import average_repetitions, find_period_s
 from estimation.signals.settings import Differences, Method, Velocity
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 KEPT_ROWS_MAX = 250_000
 """Prepared rows that are kept in memory; more are read and prepared again each time."""

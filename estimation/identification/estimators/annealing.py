@@ -18,13 +18,11 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from numpy.typing import NDArray
 
 from estimation.identification.estimators.constraints import CONSISTENCY_MARGIN
 from estimation.identification.estimators.problem import Estimate, Problem
 from estimation.identification.estimators.search_space import SearchSpace, draw_start, make_space
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 STAGES = 3
 """How many weights ξ_k there are."""

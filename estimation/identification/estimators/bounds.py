@@ -8,12 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from daq.robot import Joint, Robot
 from daq.robot.geometry import joint_poses
-
-FloatArray = NDArray[np.float64]
 
 CAD_MASS_FACTOR = 3.0
 """Where the robot file bounds no mass, it may be this many times CAD's, or as much less."""

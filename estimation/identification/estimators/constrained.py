@@ -21,7 +21,6 @@ from typing import NoReturn
 
 import cvxpy as cp
 import numpy as np
-from numpy.typing import NDArray
 
 from estimation.errors import EstimationError, InfeasibleParametersError
 from estimation.identification.estimators.constraints import (
@@ -41,8 +40,7 @@ from estimation.identification.estimators.problem import Estimate, Problem
 from estimation.identification.estimators.pseudo_inertia import pseudo_inertia
 from estimation.identification.estimators.relaxation import find_relaxation
 from estimation.identification.evaluation.uncertainty import information_inflation
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 CAD_SPREAD = 0.5
 """How far, relatively, CAD is trusted by the prior: the standard deviation of a mass, say."""

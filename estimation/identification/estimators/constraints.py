@@ -11,14 +11,12 @@ from enum import StrEnum
 
 import cvxpy as cp
 import numpy as np
-from numpy.typing import NDArray
 
 from estimation.identification.estimators.bounds import Bounds, Ellipsoid, LinkBound
 from estimation.identification.estimators.problem import Problem
 from estimation.identification.estimators.pseudo_inertia import BASIS
 from estimation.model.parameters import Parameters
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray, Rows
 
 CONSISTENCY_MARGIN = 1e-6
 """Least eigenvalue of a scaled pseudo-inertia: positive definite by more than a solver's error."""
@@ -99,7 +97,7 @@ def matrix_inequalities(x: cp.Variable, joints: int) -> list[cp.Constraint]:
     return [scaled_pseudo_inertia(x, joint) >> margin for joint in range(joints)]
 
 
-def opposing(parameters: Parameters) -> NDArray[np.intp]:
+def opposing(parameters: Parameters) -> Rows:
     """Elements of θ that are never negative: friction opposes motion, drive inertia resists."""
     kinds = ("viscous", "coulomb", "drive_inertia")
     return np.array(

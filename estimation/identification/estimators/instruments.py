@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from estimation.errors import DatasetError, EstimationError
 from estimation.identification.data.reduction import PIECE_SAMPLES, design
@@ -37,8 +36,7 @@ from estimation.model.regressor import Regressor
 from estimation.model.simulation import simulate_stretch
 from estimation.recordings.segment import Stretch
 from estimation.signals.preparation import PreparationSettings, Prepared, prepare
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray, Rows
 
 ROUNDS = 4
 _SETTLED = 1e-3
@@ -199,7 +197,7 @@ def _aligned(
             raise DatasetError(f"{part.source}: has samples that no instruments belong to")
 
 
-def _rows_of(motion: Prepared, rows: NDArray[np.intp]) -> Prepared:
+def _rows_of(motion: Prepared, rows: Rows) -> Prepared:
     names = ("t_s", "q_rad", "dq_rad_s", "ddq_rad_s2", "tau_nm", "tau_raw_nm", "use")
     parts = {name: getattr(motion, name)[rows] for name in names}
     if motion.switching is not None:

@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
-
 from estimation.identification.data.factors import Factors
 from estimation.identification.estimators.bounds import Bounds
 from estimation.model.base import BaseParameters
 from estimation.model.regressor import Regressor
 from estimation.signals.preparation import Prepared
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 
 @dataclass(frozen=True, slots=True)

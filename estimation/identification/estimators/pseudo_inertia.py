@@ -14,11 +14,10 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from estimation.model.parameters import INERTIAL
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 
 def _basis() -> FloatArray:

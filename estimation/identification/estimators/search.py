@@ -19,7 +19,6 @@ import time
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from estimation.errors import EstimationError
@@ -27,8 +26,7 @@ from estimation.identification.estimators.constraints import CONSISTENCY_MARGIN
 from estimation.identification.estimators.problem import Estimate, Problem
 from estimation.identification.estimators.pseudo_inertia import BASIS
 from estimation.identification.estimators.search_space import SearchSpace, draw_start, make_space
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 TIME_MAX_S = 3.0
 """No further start begins after this long."""

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import cvxpy as cp
 import numpy as np
-from numpy.typing import NDArray
 
 from estimation.errors import EstimationError
 from estimation.identification.estimators.bounds import LinkBound
@@ -25,8 +24,7 @@ from estimation.identification.estimators.constraints import (
 from estimation.identification.estimators.problem import Problem
 from estimation.identification.estimators.pseudo_inertia import link_parameters, pseudo_inertia
 from estimation.model.parameters import Parameters
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 TOLERANCE = 1e-6
 """By how much a bound may be missed, in scaled units: what a solver's rounding leaves."""

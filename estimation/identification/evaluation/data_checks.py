@@ -10,14 +10,12 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from estimation.identification.estimators.linear import solve
 from estimation.identification.estimators.problem import Problem
 from estimation.identification.evaluation.traces import Trace
 from estimation.identification.result import RecordingSummary
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 _BEYOND_DOUBT = 30.0
 """Ordinary standard deviations by which friction must be negative: they are 2 to 6 times too small,

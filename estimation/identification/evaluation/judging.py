@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from estimation.errors import EstimationError
 from estimation.identification.data.factors import Factors, folds
@@ -21,8 +20,7 @@ from estimation.identification.estimators.methods import METHODS
 from estimation.identification.estimators.problem import Estimate, Problem
 from estimation.identification.estimators.pseudo_inertia import least_eigenvalues
 from estimation.identification.result import ErrorsPercent, MethodResult
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 POSTURES = 200
 """Drawn within the joint limits, for B(q)."""

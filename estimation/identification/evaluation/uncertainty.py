@@ -9,15 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
 from scipy.special import stdtrit
 
 from estimation.errors import DatasetError
 from estimation.identification.data.factors import Factors, triangular
 from estimation.identification.estimators.linear import solve
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray, Rows
 
 REPLICATES = 500
 ESSENTIAL_PERCENT = 30.0
@@ -150,7 +149,7 @@ def information_inflation(factors: Factors) -> float:
     return max(1.0, float(np.median(ratios)) ** 2)
 
 
-def essential(factors: Factors, *, limit_percent: float = ESSENTIAL_PERCENT) -> NDArray[np.intp]:
+def essential(factors: Factors, *, limit_percent: float = ESSENTIAL_PERCENT) -> Rows:
     """Base parameters that are left when the least sure one is dropped again and again.
 
     Args:
@@ -180,7 +179,7 @@ def essential(factors: Factors, *, limit_percent: float = ESSENTIAL_PERCENT) -> 
     return kept
 
 
-def _cluster_starts(factors: Factors) -> NDArray[np.intp]:
+def _cluster_starts(factors: Factors) -> Rows:
     """Where clusters begin among the blocks sorted by cluster."""
     ordered = np.sort(factors.clusters)
     return np.concatenate([[0], np.flatnonzero(np.diff(ordered)) + 1])

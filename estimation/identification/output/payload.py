@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 import cvxpy as cp
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from estimation.errors import DatasetError, EstimationError
@@ -34,8 +33,7 @@ from estimation.identification.evaluation.uncertainty import (
 )
 from estimation.identification.result import Interval
 from estimation.model.parameters import INERTIAL
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray, Rows
 
 DRAWS = 200
 _MASS_KG, _LENGTH_M = 0.3, 0.1
@@ -114,7 +112,7 @@ def identify_payload(without: Problem, with_load: Problem) -> Payload:
     )
 
 
-def _link_rows(problem: Problem) -> NDArray[np.intp]:
+def _link_rows(problem: Problem) -> Rows:
     items = problem.regressor.parameters.items
     kinds = [items[index].kind for index in problem.base.independent]
     return np.array([row for row, kind in enumerate(kinds) if kind in INERTIAL], dtype=np.intp)
@@ -129,7 +127,7 @@ class _Base(NamedTuple):
     blocks: int
 
 
-def _base(problem: Problem, rows: NDArray[np.intp], seed: int) -> _Base:
+def _base(problem: Problem, rows: Rows, seed: int) -> _Base:
     """Least squares and draws of it: what physics adds is added to the difference, once."""
     factors = problem.factors
     beta = solve(factors.total(), problem.base.rank, base_symbols(problem))

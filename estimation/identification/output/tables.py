@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from estimation.identification.estimators.problem import Problem
 from estimation.identification.evaluation.uncertainty import Uncertainty, essential
 from estimation.identification.result import BaseParameter, MethodResult, ParameterValue
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 
 def base_table(

@@ -12,11 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from estimation.identification.result import Identification
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 _SYMBOL = re.compile(r"(fva|fv|fc|off|fst)(\d+)")
 _COUPLED = re.compile(r"(fv|fc)m\d+")

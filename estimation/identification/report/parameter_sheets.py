@@ -9,7 +9,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
-from numpy.typing import NDArray
 
 from estimation.identification.evaluation.traces import Trace
 from estimation.identification.evaluation.uncertainty import ESSENTIAL_PERCENT
@@ -26,8 +25,7 @@ from estimation.identification.result import BaseParameter, Identification
 from estimation.reporting.axes import find_peak, note_if_empty
 from estimation.reporting.palette import PALETTE
 from estimation.reporting.sheet import Sheet, drawable, sheet_style
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 _LAWS: Final[dict[str, dict[str, Any]]] = {
     "identified": {"color": PALETTE["forward"], "lw": 1.4},

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import numpy as np
 from matplotlib.axes import Axes
-from numpy.typing import NDArray
 from scipy import signal
 
 from estimation.identification.evaluation.traces import Trace
@@ -18,8 +17,7 @@ from estimation.identification.result import Identification
 from estimation.reporting.axes import find_peak, note_if_empty
 from estimation.reporting.palette import PALETTE
 from estimation.reporting.sheet import Sheet
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 _POINTS: Final = 1500
 """Of a curve over the width of a sheet."""
