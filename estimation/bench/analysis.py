@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypedDict
 
@@ -28,7 +27,7 @@ from estimation.bench.record import JointRecord, read_record
 from estimation.bench.rejection import find_encoder_gap, reject_slipping
 from estimation.bench.report.curves import make_picture, traces_of
 from estimation.bench.report.picture import BenchPicture
-from estimation.bench.result import BenchResult, FrictionModel, Plateau, Quantity
+from estimation.bench.result import BenchResult, Cause, FrictionModel, Plateau, Quantity
 from estimation.errors import DatasetError
 
 SEED = 20260
@@ -37,7 +36,6 @@ _DRIFT_T = 3.0
 _REJECTED_MANY = 0.3
 _END_S = 1.0
 _SKIPPED_MANY = 0.01
-_NUMBER = re.compile(r"[-+]?\d[\d.e+-]*")
 
 
 class BenchAnalysis(NamedTuple):
@@ -273,7 +271,7 @@ def _warnings(
         warnings.append(
             f"{len(rejected)} of {len(plateaus)} plateaus were rejected: {_why(rejected)}"
         )
-    elif slipping := [plateau for plateau in rejected if "slips" in plateau.reason]:
+    elif slipping := [plateau for plateau in rejected if plateau.cause is Cause.SLIP]:
         warnings.append(f"{len(slipping)} of {len(plateaus)} plateaus: {_why(slipping)}")
     if abs(drift_percent) > 1.0:
         warnings.append(
@@ -314,7 +312,7 @@ def _left_out(
 
 def _why(rejected: list[Plateau]) -> str:
     """The commonest reason, as its first example puts it."""
-    causes = [_NUMBER.sub("", plateau.reason.partition(":")[0]) for plateau in rejected]
+    causes = [plateau.cause for plateau in rejected]
     commonest = max(dict.fromkeys(causes), key=causes.count)  # of equals the first
     example = rejected[causes.index(commonest)]
     return f"{causes.count(commonest)} × {example.reason} (plateau {example.number})"

@@ -11,7 +11,7 @@ import numpy as np
 
 from daq.robot.editing.velocity_gains import advice, choose_gains
 from estimation.bench.record import JointRecord
-from estimation.bench.rejection import find_problem
+from estimation.bench.rejection import Rejection, find_problem
 from estimation.bench.result import Plateau
 from estimation.bench.window import Window
 
@@ -34,7 +34,9 @@ def find_plateaus(record: JointRecord, *, is_reference_held: bool) -> list[Plate
         plateaus.append(
             _average(
                 window,
-                span.remark or find_problem(window, advice(gains)),
+                Rejection(span.cause, span.remark)
+                if span.cause
+                else find_problem(window, advice(gains)),
                 number=number,
                 repetition=(number - 1) // per_repetition + 1,
                 is_reference_held=is_reference_held,
@@ -44,7 +46,12 @@ def find_plateaus(record: JointRecord, *, is_reference_held: bool) -> list[Plate
 
 
 def _average(
-    window: Window, reason: str, *, number: int, repetition: int, is_reference_held: bool
+    window: Window,
+    rejection: Rejection | None,
+    *,
+    number: int,
+    repetition: int,
+    is_reference_held: bool,
 ) -> Plateau:
     """The plateau with everything that is known of it."""
     record, span, rows = window.record, window.span, window.rows
@@ -81,8 +88,9 @@ def _average(
         iq_sigma_a=sigma_a,
         iq_correction_a=correction_a,
         motor_torque_nm=None if iq_a is None else record.drive.k_i_nm_per_a * iq_a,
-        is_used=not reason,
-        reason=reason,
+        is_used=rejection is None,
+        reason=rejection.reason if rejection else "",
+        cause=rejection.cause if rejection else None,
         winding_temperature_degc=window.mean(record.temperature_degc),
         bus_voltage_v=window.mean(record.bus_voltage_v),
         input_power_w=power_w,

@@ -17,6 +17,7 @@ from daq.recording import Recording
 from daq.recording import bench_events as ev
 from daq.recording.bench_events import BenchHeader
 from daq.robot import Joint, Motor, Robot
+from estimation.bench.result import Cause
 from estimation.errors import DatasetError
 from estimation.types import FloatArray
 
@@ -51,6 +52,8 @@ class Span:
     settled: int | None
     end: int
     remark: str = ""
+    cause: Cause | None = None
+    """Of what kind the remark is."""
     target_rad_s: float | None = None
     """Speed at the joint that the log says was commanded, in the digits for people."""
 
@@ -216,7 +219,7 @@ class _Spans:
             row = min(int(np.searchsorted(self._seq, seq)), last)
             if event_kind == kind:
                 if span is not None:
-                    spans.append(_unfinished(span, row))
+                    spans.append(_interrupted(span, row))
                 span = Span(begin=row, settled=None, end=row, target_rad_s=_speed(text))
             elif span is None:
                 continue
@@ -225,15 +228,17 @@ class _Spans:
             elif event_kind in (end_kind, ev.UNSETTLED, ev.PROBLEM):
                 span = replace(span, end=row)
                 if event_kind == ev.UNSETTLED:
-                    span = replace(span, remark=text.partition(": ")[2] or text)
+                    remark = text.partition(": ")[2] or text
+                    cause = Cause.NOT_SETTLED if remark else None
+                    span = replace(span, remark=remark, cause=cause)
                 elif event_kind == ev.PROBLEM:
-                    span = replace(span, settled=None, remark="the test ended there")
+                    span = _interrupted(span, row, "the test ended there")
                 spans.append(span)
                 span = None
         if span is not None:
-            spans.append(_unfinished(span, last))
+            spans.append(_interrupted(span, last))
         return tuple(spans)
 
 
-def _unfinished(span: Span, end: int) -> Span:
-    return replace(span, settled=None, end=end, remark="it was not finished")
+def _interrupted(span: Span, end: int, remark: str = "it was not finished") -> Span:
+    return replace(span, settled=None, end=end, remark=remark, cause=Cause.INTERRUPTED)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
 from estimation.bench.record import JointRecord
-from estimation.bench.result import Plateau
+from estimation.bench.result import Cause, Plateau
 from estimation.bench.window import BLOCKS, Window
 from estimation.types import Rows
 
@@ -27,8 +28,15 @@ _CHECK_CABLE = "check the board's cable and supply"
 _CHECK_GEAR = "check the gear and how it is fastened"
 
 
-def find_problem(window: Window, gains_advice: str) -> str:
-    """Why a plateau is not used, in words; empty if nothing speaks against it.
+class Rejection(NamedTuple):
+    """Why a plateau is not used: of what kind the reason is, and in words."""
+
+    cause: Cause
+    reason: str
+
+
+def find_problem(window: Window, gains_advice: str) -> Rejection | None:
+    """Why a plateau is not used; None if nothing speaks against it.
 
     Args:
         window: What would be averaged.
@@ -36,28 +44,30 @@ def find_problem(window: Window, gains_advice: str) -> str:
     """
     if not window.is_settled:
         spent_s = window.record.t_s[window.span.end] - window.record.t_s[window.span.begin]
-        return (
+        return Rejection(
+            Cause.NOT_SETTLED,
             f"it did not settle within {spent_s:.1f} s: wait longer (--settle-max), or "
-            f"{gains_advice}"
+            f"{gains_advice}",
         )
     if len(window.rows) < _ROWS_MIN:
-        return (
+        return Rejection(
+            Cause.TOO_FEW_SAMPLES,
             f"hardly anything was recorded: {len(window.rows)} valid samples, at least "
-            f"{_ROWS_MIN} are due; check the board's cable, or measure longer (--dwell)"
+            f"{_ROWS_MIN} are due; check the board's cable, or measure longer (--dwell)",
         )
-    for check in (
-        _check_encoder,
-        _check_validity,
-        _check_turns,
-        _check_slip,
-        _check_saturation,
-        _check_speed,
-        _check_oscillation,
-        _check_drift,
+    for cause, check in (
+        (Cause.ENCODER_GAP, _check_encoder),
+        (Cause.INVALID_SAMPLES, _check_validity),
+        (Cause.NO_WHOLE_TURN, _check_turns),
+        (Cause.SLIP, _check_slip),
+        (Cause.SATURATION, _check_saturation),
+        (Cause.SPEED, _check_speed),
+        (Cause.OSCILLATION, _check_oscillation),
+        (Cause.DRIFT, _check_drift),
     ):
-        if problem := check(window, gains_advice):
-            return problem
-    return ""
+        if reason := check(window, gains_advice):
+            return Rejection(cause, reason)
+    return None
 
 
 def _check_validity(window: Window, gains_advice: str) -> str:
@@ -217,4 +227,4 @@ def _without_slip(plateau: Plateau, plateaus: list[Plateau]) -> Plateau:
         f"the gear slips: the current is {1e3 * abs(plateau.iq_a):.0f} mA where it was "
         f"{1e3 * usual_a:.0f} mA at another time; {_CHECK_GEAR}"
     )
-    return msgspec.structs.replace(plateau, is_used=False, reason=reason)
+    return msgspec.structs.replace(plateau, is_used=False, reason=reason, cause=Cause.SLIP)

@@ -6,6 +6,7 @@ Coulomb friction at the load. Nothing here computes anything.
 
 from __future__ import annotations
 
+import enum
 from typing import Annotated
 
 import msgspec
@@ -32,6 +33,22 @@ class Quantity(msgspec.Struct, frozen=True, kw_only=True):
     truth: float | None = None
 
 
+class Cause(enum.Enum):
+    """Why a plateau is not used."""
+
+    INTERRUPTED = "interrupted"
+    NOT_SETTLED = "not settled"
+    TOO_FEW_SAMPLES = "too few samples"
+    ENCODER_GAP = "encoder gap"
+    INVALID_SAMPLES = "invalid samples"
+    NO_WHOLE_TURN = "no whole turn"
+    SLIP = "slip"
+    SATURATION = "saturation"
+    SPEED = "speed"
+    OSCILLATION = "oscillation"
+    DRIFT = "drift"
+
+
 class Plateau(msgspec.Struct, frozen=True, kw_only=True):
     """A stretch of constant speed.
 
@@ -51,6 +68,7 @@ class Plateau(msgspec.Struct, frozen=True, kw_only=True):
         motor_torque_nm: K_i·iq.
         is_used: Whether the fit uses it.
         reason: Why not, in words; empty if it does.
+        cause: Of what kind the reason is; None if it is used, or the file is of version 0.1.
         winding_temperature_degc: On average; None without a sensor.
         bus_voltage_v: On average; None where the board does not tell.
         input_power_w: Electrical, on average; None where the board does not tell.
@@ -76,6 +94,7 @@ class Plateau(msgspec.Struct, frozen=True, kw_only=True):
     bus_voltage_v: float | None
     input_power_w: float | None
     energy_j: float | None
+    cause: Cause | None = None
 
 
 class FrictionModel(msgspec.Struct, frozen=True, kw_only=True):

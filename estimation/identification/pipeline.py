@@ -67,6 +67,7 @@ def identify(request: Request, progress: Callable[[str], None] = lambda _text: N
     condition, condition_scaled = condition_numbers(factor)
     result = Identification(
         robot=known.robot.name,
+        joint_names=names,
         recordings=known.recordings,
         validation_recordings=known.validation_recordings,
         terms=problem.regressor.parameters.terms,

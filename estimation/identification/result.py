@@ -53,6 +53,8 @@ class MethodResult(_Part, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     base_parameters_in_interval: float | None = None
     """On the mock: share of the true base parameters inside the 95 % intervals."""
+    active_bounds: tuple[str, ...] = ()
+    """Names of the bounds that hold it back."""
 
     @property
     def judged(self) -> ErrorsPercent:
@@ -86,6 +88,12 @@ class BaseParameter(_Part, frozen=True, kw_only=True):
     cad: float | None
     true: float | None = None
     """On the mock."""
+    joint: str
+    """Of the parameter that the combination is named after."""
+    kind: str
+    """Of the same: an element of `INERTIAL`, or a term; `motor_` in front for a coupled motor's."""
+    is_alone: bool
+    """Whether it is that parameter by itself."""
 
 
 class ParameterValue(_Part, frozen=True, kw_only=True):
@@ -100,6 +108,8 @@ class ParameterValue(_Part, frozen=True, kw_only=True):
     cad: float | None
     is_identifiable: bool
     """Whether it is a base parameter by itself."""
+    kind: str
+    """As of base parameters."""
 
 
 class ResidualTest(_Part, frozen=True, kw_only=True):
@@ -174,6 +184,7 @@ class Identification(_Part, frozen=True, kw_only=True):
     """Everything."""
 
     robot: str
+    joint_names: tuple[str, ...]
     recordings: tuple[RecordingSummary, ...]
     validation_recordings: tuple[RecordingSummary, ...]
     terms: tuple[str, ...]

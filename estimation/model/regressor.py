@@ -60,9 +60,8 @@ class Regressor:
         columns = np.empty((len(dq), len(self._switching)))
         for place, index in enumerate(self._switching):
             item = self.parameters.items[index]
-            speeds = motor_dq if item.kind.startswith("motor_") else dq
-            term = item.kind.removeprefix("motor_")
-            columns[:, place] = self._column(term, speeds[:, item.joint], speeds[:, item.joint])
+            speed = (motor_dq if item.is_coupled else dq)[:, item.joint]
+            columns[:, place] = self._column(item.term, speed, speed)
         return columns
 
     def __call__(
@@ -130,14 +129,12 @@ class Regressor:
         for index in range(self.parameters.inertial_count, len(items)):
             item = items[index]
             joint = item.joint
-            is_motor = item.kind.startswith("motor_")
             if index in places:
                 column = switching[:, places[index]]
             else:
-                speeds, rates = (motor_dq, motor_ddq) if is_motor else (dq, ddq)
-                term = item.kind.removeprefix("motor_")
-                column = self._column(term, speeds[:, joint], rates[:, joint])
-            if is_motor:
+                speeds, rates = (motor_dq, motor_ddq) if item.is_coupled else (dq, ddq)
+                column = self._column(item.term, speeds[:, joint], rates[:, joint])
+            if item.is_coupled:
                 phi[:, :, index] = column[:, np.newaxis] * self._coupling[joint]
             else:
                 phi[:, joint, index] = column

@@ -24,6 +24,7 @@ from daq.recording.info import RecordingInfo
 from daq.recording.layout import COLUMNS, Axis
 from daq.robot import Joint, Motor, Robot, parse_robot, robot_text
 from estimation.bench.record import Drive, JointRecord, Span
+from estimation.bench.result import Cause
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 Part = dict[str, Array]
@@ -517,6 +518,7 @@ class BenchTest:
                     end=int(np.searchsorted(seq, end)),
                     target_rad_s=target,
                     remark=remark,
+                    cause=Cause.NOT_SETTLED if remark else None,
                 )
                 for begin, settled, end, target, remark in found
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from rich.markup import escape
 from rich.table import Table
 
 from estimation.identification.report.table import combination_note
@@ -106,9 +107,8 @@ def _cells(row: MethodResult, chosen: str, *, has_truth: bool) -> list[str]:
 def _per_joint(result: Identification) -> Table:
     table = Table(title=f"Error of each joint's torque, % ({_data(result)})")
     table.add_column("method")
-    count = len(result.methods[0].identification.per_joint)
-    for joint in range(count):
-        table.add_column(f"joint {joint + 1}", justify="right")
+    for name in result.joint_names:
+        table.add_column(escape(name), justify="right")
     for row in result.methods:
         table.add_row(row.name, *(f"{error:.2f}" for error in row.judged.per_joint))
     return table

@@ -158,12 +158,18 @@ def _estimate(
     notes = list(problem.bounds.notes)
     if weights is not None:
         notes.append(describe_weights(weights))
-    active = [bound.name for bound in bounds if float(bound.excess.value) > -1e-5]
+    active = tuple(bound.name for bound in bounds if float(bound.excess.value) > -1e-5)
     if active:
         notes.append(f"at its bound: {', '.join(active[:6])}{' …' if len(active) > 6 else ''}")
     if status != "optimal":
         notes.append("the solver stopped short of its own accuracy")
-    return Estimate(method=method, beta=problem.base.of(theta), theta=theta, notes=tuple(notes))
+    return Estimate(
+        method=method,
+        beta=problem.base.of(theta),
+        theta=theta,
+        notes=tuple(notes),
+        active_bounds=active,
+    )
 
 
 def _cost(

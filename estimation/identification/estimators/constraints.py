@@ -100,14 +100,8 @@ def matrix_inequalities(x: cp.Variable, joints: int) -> list[cp.Constraint]:
 def opposing(parameters: Parameters) -> Rows:
     """Elements of θ that are never negative: friction opposes motion, drive inertia resists."""
     kinds = ("viscous", "coulomb", "drive_inertia")
-    return np.array(
-        [
-            index
-            for index, item in enumerate(parameters.items)
-            if item.kind.removeprefix("motor_") in kinds
-        ],
-        dtype=np.intp,
-    )
+    items = enumerate(parameters.items)
+    return np.array([index for index, item in items if item.term in kinds], dtype=np.intp)
 
 
 def signs(x: cp.Variable, parameters: Parameters) -> list[cp.Constraint]:

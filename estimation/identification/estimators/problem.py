@@ -66,9 +66,11 @@ class Estimate:
         beta: Base parameters, shape (r,).
         theta: All parameters, shape (p,), where the method tells them; else None.
         notes: What a reader should know of it.
+        active_bounds: Names of the bounds that hold it back.
     """
 
     method: str
     beta: FloatArray
     theta: FloatArray | None = None
     notes: tuple[str, ...] = ()
+    active_bounds: tuple[str, ...] = ()

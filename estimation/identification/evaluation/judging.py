@@ -76,7 +76,6 @@ def judge(
     """
     parameters = problem.regressor.parameters
     theta = estimate.theta
-    notes = list(estimate.notes)
     if theta is None:
         # A method that tells base parameters only: is there any arm that has them?
         theta = find_consistent(problem, estimate.beta)
@@ -103,7 +102,8 @@ def judge(
         seconds=seconds,
         base=tuple(estimate.beta.tolist()),
         theta=None if estimate.theta is None else tuple(estimate.theta.tolist()),
-        notes=tuple(notes),
+        notes=estimate.notes,
+        active_bounds=estimate.active_bounds,
     )
 
 

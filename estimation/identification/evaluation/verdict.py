@@ -140,7 +140,7 @@ def _doubts(
     ]
     if slow:
         doubts.append(f"what is left is no noise but lasts, at {_few(slow)}")
-    if any(note.startswith("at its bound") for note in row.notes):
+    if row.active_bounds:
         doubts.append("bounds hold it back (see its notes)")
     unsure = sum(parameter.relative_percent > _TOLD_PERCENT for parameter in base)
     if base and unsure > 0.5 * len(base):

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from estimation.files import replace_file
 from estimation.identification.evaluation.traces import Trace
 from estimation.identification.report.friction_law import has_coupled_friction
-from estimation.identification.report.joints import joint_names
 from estimation.identification.report.page_tables import (
     base_table,
     chosen_table,
@@ -227,7 +226,7 @@ def _payload(result: Identification) -> str:
     payload = result.payload
     if payload is None:
         return ""
-    last = as_text(joint_names(result)[-1])
+    last = as_text(result.joint_names[-1])
     files = ", ".join(f"<code>{as_text(name)}</code>" for name in payload.files)
     source = f" Recordings with payload: {files}." if files else ""
     return "\n".join(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from estimation.identification.evaluation.uncertainty import ESSENTIAL_PERCENT
-from estimation.identification.report.joints import joint_names
 from estimation.identification.report.table import COLUMNS, comparison_rows, percent_text
 from estimation.identification.result import (
     BaseParameter,
@@ -43,7 +42,7 @@ def joints_table(result: Identification) -> str:
     Args:
         result: What was compared.
     """
-    names = [as_text(name) for name in joint_names(result)]
+    names = [as_text(name) for name in result.joint_names]
 
     def rows() -> Iterator[tuple[str, Iterable[str]]]:
         for method in result.methods:
@@ -64,7 +63,7 @@ def chosen_table(result: Identification) -> str:
     Args:
         result: What was identified.
     """
-    names = [as_text(name) for name in joint_names(result)]
+    names = [as_text(name) for name in result.joint_names]
     method = result.method(result.chosen)
 
     def rows() -> Iterator[tuple[str, Iterable[str]]]:
@@ -205,7 +204,7 @@ def simulation_table(result: Identification) -> str:
         for name, values in kinds
         if values is not None
     ]
-    names = (as_text(name) for name in joint_names(result))
+    names = (as_text(name) for name in result.joint_names)
     parts = [make_table("simulation", ("Simulated less measured", *names), rows)] if rows else []
     if tried.closed_loop_torque_percent is not None:
         percent = percent_text(tried.closed_loop_torque_percent)

@@ -13,7 +13,6 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from estimation.identification.evaluation.traces import Trace
 from estimation.identification.evaluation.uncertainty import ESSENTIAL_PERCENT
 from estimation.identification.report.friction_law import FrictionLaw, find_friction
-from estimation.identification.report.joints import joint_count
 from estimation.identification.report.layout import (
     Cells,
     finish_sheet,
@@ -46,8 +45,7 @@ def draw_friction(result: Identification, traces: Sequence[Trace]) -> Sheet:
         result: What was identified.
         traces: Tell the speeds.
     """
-    count = joint_count(result)
-    laws = find_friction(result, count)
+    laws = find_friction(result)
 
     def draw(axes: Axes, joint: int) -> None:
         fastest = find_peak(*(trace.dq_rad_s[:, joint] for trace in traces))
@@ -63,7 +61,7 @@ def draw_friction(result: Identification, traces: Sequence[Trace]) -> Sheet:
         axes.plot(speed, np.zeros_like(speed), color=PALETTE["muted"], lw=0.5)
         note_if_empty(axes, np.concatenate(drawn), "no friction of this joint was identified")
 
-    columns = 1 if count == 1 else 2
+    columns = 1 if len(laws) == 1 else 2
     labels = ("joint speed (rad/s)", "friction (N·m)")
     return joint_panels(result, "Friction laws", Cells(columns, 2.3), draw, labels=labels)
 
@@ -89,6 +87,7 @@ class _Row(NamedTuple):
     high: float = math.nan
     true: float = math.nan
     is_told: bool = True
+    is_heading: bool = False
 
 
 def draw_parameters(result: Identification) -> Sheet:
@@ -123,14 +122,14 @@ def _rows(parameters: Sequence[BaseParameter], *, has_cad: bool) -> list[_Row]:
     rows = []
     for unit in dict.fromkeys(base.unit for base in parameters):
         own = [base for base in parameters if base.unit == unit]
-        rows.append(_Row(f"— {drawable(unit)} —"))
+        rows.append(_Row(f"— {drawable(unit)} —", is_heading=True))
         sizes = [abs(base.cad or 0.0) if has_cad else abs(base.value) for base in own]
         largest = find_peak(np.array(sizes))
         for base, size in zip(own, sizes, strict=True):
             scale = max(size, _LEAST_SHARE * largest) if has_cad else largest
             middle = (base.cad or 0.0) if has_cad else 0.0
             percent = 100.0 / scale if scale > 0.0 else math.nan
-            star = "" if base.expression == base.symbol else "*"
+            star = "" if base.is_alone else "*"
             true = math.nan if base.true is None else base.true
             value, low, high, true = (
                 (number - middle) * percent for number in (base.value, base.low, base.high, true)
@@ -144,14 +143,10 @@ def _rows(parameters: Sequence[BaseParameter], *, has_cad: bool) -> list[_Row]:
 def _part(rows: Sequence[_Row], first: int, length: int) -> list[_Row]:
     """The lines of a column, which begins with a heading."""
     part = list(rows[first : first + length])
-    if not _is_heading(part[0]):
-        headings = [row for row in rows[:first] if _is_heading(row)]
+    if not part[0].is_heading:
+        headings = [row for row in rows[:first] if row.is_heading]
         part.insert(0, headings[-1])
-    return part[:-1] if _is_heading(part[-1]) else part
-
-
-def _is_heading(row: _Row) -> bool:
-    return row.label.startswith("—")
+    return part[:-1] if part[-1].is_heading else part
 
 
 def _draw_rows(axes: Axes, rows: Sequence[_Row], everything: Sequence[_Row]) -> None:

@@ -10,7 +10,6 @@ from matplotlib.axes import Axes
 from scipy import signal
 
 from estimation.identification.evaluation.traces import Trace
-from estimation.identification.report.joints import joint_count
 from estimation.identification.report.layout import Cells, joint_panels
 from estimation.identification.report.thinning import longest_part, runs, thin, with_gaps
 from estimation.identification.result import Identification
@@ -114,7 +113,7 @@ def draw_spectra(result: Identification, trace: Trace) -> Sheet:
             {"color": PALETTE["backward"], "lw": 0.8},
         ),
     }
-    columns = 1 if joint_count(result) == 1 else 2
+    columns = 1 if len(result.joint_names) == 1 else 2
 
     def draw(axes: Axes, joint: int) -> None:
         shown = []
@@ -140,7 +139,7 @@ def draw_spectra(result: Identification, trace: Trace) -> Sheet:
 
 
 def _cells(result: Identification) -> Cells:
-    return Cells(1 if joint_count(result) <= _JOINTS_IN_A_COLUMN else 2, 2.0)
+    return Cells(1 if len(result.joint_names) <= _JOINTS_IN_A_COLUMN else 2, 2.0)
 
 
 def _first_part(trace: Trace) -> slice:

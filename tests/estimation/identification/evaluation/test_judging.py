@@ -361,7 +361,7 @@ def a_test(joint: str, memory_s: float) -> ResidualTest:
     [
         (a_row("cls2", 1.2, 1.2), {}, "validation and identification data are the same"),
         (a_row("cls2", 2.0, 2.1), {}, "its constraints and the data disagree"),
-        (a_row("cls2", 1.0, 1.5, notes=("at its bound: mass",)), {}, "bounds hold it back"),
+        (a_row("cls2", 1.0, 1.5, active_bounds=("mass",)), {}, "bounds hold it back"),
         (
             a_row("cls2", 1.0, 1.5),
             {"residuals": (a_test("b", 0.4), a_test("a", 0.03))},
