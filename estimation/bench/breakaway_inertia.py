@@ -16,7 +16,8 @@ from scipy.special import stdtrit
 from estimation.bench.record import JointRecord, Span
 from estimation.bench.result import Quantity
 from estimation.errors import DatasetError
-from estimation.regression.least_squares import bootstrap_blocks, fit_linear, student_interval
+from estimation.regression.bootstrap import student_interval
+from estimation.regression.least_squares import bootstrap_blocks, fit_linear
 
 MOVED_COUNTS = 1.5
 _BEFORE_S, _ONSET_S = 0.2, 0.028

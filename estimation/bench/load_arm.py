@@ -21,7 +21,7 @@ import scipy.optimize
 from estimation.bench.record import JointRecord
 from estimation.bench.result import Quantity
 from estimation.errors import DatasetError
-from estimation.regression.least_squares import student_interval
+from estimation.regression.bootstrap import student_interval
 from estimation.types import FloatArray
 
 _BINS = 60

@@ -60,8 +60,6 @@ DYNAMICS: Final = {
     "motor_drive_inertia": "coupled_drive_inertia_kg_m2",
 }
 """Where the robot file states a kind of parameter: keys of `[joints.dynamics]`."""
-SEED_TERMS: Final = ("viscous", "coulomb")
-"""Those of (3.5)."""
 COUPLED_TERMS: Final = ("viscous", "coulomb", "drive_inertia")
 """Those that a coupled motor has of its own."""
 

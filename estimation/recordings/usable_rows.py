@@ -83,24 +83,6 @@ class DatasetSummary:
     not_homed: int
     period_s: float
 
-    def sentences(self) -> tuple[str, ...]:
-        """The same for people."""
-        what = {"play": "following a trajectory", "active": "active", "import": "imported"}
-        lines = [
-            f"{self.source}: {self.used} of {self.rows} samples used "
-            f"({self.used * self.period_s:.1f} s, {what[self.chosen]}), in {self.runs} stretches; "
-            f"the longest is {self.longest_rows * self.period_s:.1f} s"
-        ]
-        lines += [f"left out: {count}, {reason}" for reason, count in self.left_out.items()]
-        if self.missing:
-            lines.append(f"missing in the file: {self.missing}")
-        if self.not_homed:
-            lines.append(
-                f"{self.not_homed} of the samples used are of joints that were not homed: their "
-                "angles count from where the robot was switched on, so that gravity is wrong"
-            )
-        return tuple(lines)
-
 
 class UsableRows:
     """Runs of usable rows of a recording.

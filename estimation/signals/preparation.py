@@ -91,13 +91,10 @@ class PeriodAverage(NamedTuple):
     Attributes:
         prepared: Its rows.
         periods: How many were averaged.
-        tau_scatter_nm: Standard deviation of the filtered torque of a single period, shape
-            (rows, joints).
     """
 
     prepared: Prepared
     periods: int
-    tau_scatter_nm: FloatArray
 
 
 def prepare(
@@ -196,11 +193,14 @@ def average_periods(prepared: Prepared, period_s: float) -> PeriodAverage:
     names = ["q_rad", "dq_rad_s", "ddq_rad_s2", "tau_nm", "tau_raw_nm"]
     if prepared.switching is not None:
         names.append("switching")
-    found = {name: signals.average_periods(getattr(prepared, name)[whole], rows) for name in names}
-    means: dict[str, Any] = {name: average.mean for name, average in found.items()}
-    use: Flags = np.all(prepared.use[whole].reshape(periods, rows, -1), axis=0)
+
+    def folded(name: str) -> Any:
+        return getattr(prepared, name)[whole].reshape(periods, rows, -1)
+
+    means: dict[str, Any] = {name: folded(name).mean(axis=0) for name in names}
+    use: Flags = folded("use").all(axis=0)
     mean = replace(prepared, t_s=prepared.t_s[:rows], use=use, **means)
-    return PeriodAverage(mean, periods, found["tau_nm"].scatter)
+    return PeriodAverage(mean, periods)
 
 
 class _Filters:

@@ -62,7 +62,7 @@ def test_extras_keep_hardware_off_laptops_and_mathematics_off_the_robot() -> Non
     assert base == {"numpy", "h5py", "pyzmq", "msgspec", "rich", "tomlkit"}
     assert names["robot"] == {"spidev", "pyserial"}
     assert names["sim"] == {"mujoco"}
-    assert names["estimation"] == {"scipy", "pin", "cvxpy", "clarabel", "sympy"}
+    assert names["estimation"] == {"scipy", "pin", "cvxpy", "clarabel"}
     assert names["report"] == {"matplotlib"}
     assert extras["all"] == ["armature[robot,sim,estimation,report]"]
     assert project["requires-python"] == ">=3.11"

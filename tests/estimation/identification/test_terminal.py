@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from identification_report_example import make_example
 
-from tests.support.identification_report_example import make_example
 from tools.identify.table import show
 
 

@@ -287,12 +287,14 @@ def test_periods_are_averaged():
     noise = np.random.default_rng(3).normal(0.0, 0.5, q.shape)
     stretch = make_stretch(t_s, tau_nm=torque(q, dq, ddq) + noise)
     settings, _ = choose_settings([stretch], decimation=20)
-    average = average_periods(prepare(stretch, settings), 10.0)
+    every = prepare(stretch, settings)
+    average = average_periods(every, 10.0)
     assert average.periods == 5
     rows = average.prepared
     assert len(rows) == 500
     noise_nm = float(np.std(rows.tau_nm - torque(*motion(rows.t_s))))
-    assert noise_nm == pytest.approx(float(np.mean(average.tau_scatter_nm)) / np.sqrt(5.0), rel=0.2)
+    scatter_nm = every.tau_nm[:2500].reshape(5, 500, -1).std(axis=0, ddof=1)
+    assert noise_nm == pytest.approx(float(scatter_nm.mean()) / np.sqrt(5.0), rel=0.2)
     assert fitted(rows) == pytest.approx([INERTIA, VISCOUS, GRAVITY], rel=0.02)
     with pytest.raises(DatasetError, match="divides it"):
         average_periods(prepare(stretch, settings), 10.011)
