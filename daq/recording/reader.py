@@ -122,7 +122,8 @@ class Recording(Mapping[str, Column]):
         self.path = path
         self._file = file
         self.attributes = attributes
-        self._columns = {name: Column(data, path) for name, data in file[SAMPLES].items()}
+        self._columns: dict[str, Column] = {}
+        self.drop_caches()
         self.sample_count = len(self._columns["seq"])
 
     def __enter__(self) -> Self:
@@ -130,6 +131,12 @@ class Recording(Mapping[str, Column]):
 
     def __exit__(self, *_error: object) -> None:
         self.close()
+
+    def drop_caches(self) -> None:
+        """Let go of what HDF5 keeps in memory of columns that were read."""
+        self._columns = {
+            name: Column(data, self.path) for name, data in self._file[SAMPLES].items()
+        }
 
     def close(self) -> None:
         """Closes the file."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
 from estimation.errors import EstimationError, InfeasibleParametersError
-from estimation.identification.data.gathering import Gathered, gather
+from estimation.identification.data.gathering import Gathered, gather, open_datasets
 from estimation.identification.estimators.bounds import bounds_of
 from estimation.identification.estimators.methods import METHODS
 from estimation.identification.estimators.problem import Problem
@@ -24,6 +25,7 @@ from estimation.identification.request import Outcome, Request
 from estimation.identification.result import FailedMethod, Identification, MethodResult
 from estimation.model.base import condition_numbers
 from estimation.model.parameters import cad_vector
+from estimation.recordings.dataset import Dataset
 from estimation.types import FloatArray
 
 __all__ = ["Outcome", "Request", "identify"]
@@ -46,13 +48,20 @@ def identify(request: Request, progress: Callable[[str], None] = lambda _text: N
         DatasetError: The recordings cannot be used.
         EstimationError: No estimator could be used.
     """
+    with open_datasets(request) as datasets:
+        return _identify(request, datasets, progress)
+
+
+def _identify(
+    request: Request, datasets: Mapping[Path, Dataset], progress: Callable[[str], None]
+) -> Outcome:
     started_s = time.perf_counter()
-    known = gather(request, progress)
+    known = gather(request, datasets, progress)
     problem, relaxed = _pose(request, known, progress)
     floor = METHODS["uls"].estimate(problem)  # says what the data lack, before anything long
     uncertainty = find_uncertainty(problem.factors, seed=request.seed)
     results, failed = _run_methods(request, problem, known, progress)
-    true_beta = _true_base(request, problem)
+    true_beta = _true_base(known, problem)
     if true_beta is not None:
         results = [with_coverage(row, true_beta, uncertainty) for row in results]
     chosen = _choose(results)
@@ -91,8 +100,8 @@ def identify(request: Request, progress: Callable[[str], None] = lambda _text: N
         base_parameters=base_parameters,
         parameters=parameter_table(problem, chosen, uncertainty),
         residuals=residuals,
-        simulation=find_simulation(request, problem, chosen, progress),
-        payload=find_payload(request, problem, known.settings, progress),
+        simulation=find_simulation(request, datasets, problem, chosen, progress),
+        payload=find_payload(request, datasets, problem, known.settings, progress),
         verdict=reach_verdict(
             results,
             chosen.name,
@@ -104,7 +113,7 @@ def identify(request: Request, progress: Callable[[str], None] = lambda _text: N
         ),
         seconds=time.perf_counter() - started_s,
         armature_version=request.version,
-        is_mock=request.truth is not None,
+        is_mock=known.truth is not None,
         seed=request.seed,
     )
     return Outcome(
@@ -128,7 +137,7 @@ def _pose(
         bounds=bounds_of(known.robot),
         cad=cad_vector(known.robot, known.regressor.parameters),
         samples=known.samples.prepared,
-        instruments=find_instruments(request, known.regressor, known.settings),
+        instruments=find_instruments(request, known),
         seed=request.seed,
         starts=request.starts,
         progress=progress,
@@ -136,11 +145,11 @@ def _pose(
     return relax_bounds(problem) if request.is_relaxed else (problem, ())
 
 
-def _true_base(request: Request, problem: Problem) -> FloatArray | None:
+def _true_base(known: Gathered, problem: Problem) -> FloatArray | None:
     """The true base parameters; on the mock only."""
-    if request.truth is None:
+    if known.truth is None:
         return None
-    theta = cad_vector(request.truth, problem.regressor.parameters)
+    theta = cad_vector(known.truth, problem.regressor.parameters)
     return None if theta is None else problem.base.of(theta)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,7 +34,8 @@ class Request:
         is_simulated: Whether to simulate the identified arm, which takes seconds.
         has_split: Whether to validate with the part of the recordings that the wishes leave out.
         is_relaxed: Whether bounds give way where they contradict each other.
-        truth: A robot whose links, rotors and friction are the true ones: on the mock only.
+        truth_of: From a recording's link and robot to a robot whose links, rotors and friction are
+            the true ones; None where they are not known, as they are on the mock only.
         version: Of this software.
     """
 
@@ -50,7 +52,7 @@ class Request:
     is_simulated: bool = False
     has_split: bool = False
     is_relaxed: bool = False
-    truth: Robot | None = None
+    truth_of: Callable[[str, Robot], Robot | None] = lambda _link, _robot: None
     version: str = ""
 
 

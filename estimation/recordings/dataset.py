@@ -15,6 +15,7 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,22 +55,75 @@ OVERLAP_S = 2.0
 to 1e-9 by then."""
 
 
-def summarise(
-    source: Source, *, all_modes: bool = False, rows_min: int = ROWS_MIN
-) -> DatasetSummary:
-    """What of a recording would be used, and what not and why.
+class Dataset:
+    """An open recording and its usable rows, which are looked for once.
 
     Args:
-        source: The file, or an open recording.
-        all_modes: As for `read_stretches`.
-        rows_min: As for `read_stretches`.
+        recording: Open, for as long as this is used.
+        all_modes: Whether to use rows in which the robot is active but follows no trajectory.
+        rows_min: Shorter runs are left out.
+        holds_reference: Whether boards of a profile hold their position reference between frames.
+
+    Attributes:
+        recording: It.
 
     Raises:
-        RecordingError: The file is no recording.
         DatasetError: It is damaged.
     """
-    with _opened(source) as recording:
-        return UsableRows(recording, all_modes=all_modes, rows_min=rows_min).summary
+
+    def __init__(
+        self,
+        recording: Recording,
+        *,
+        all_modes: bool = False,
+        rows_min: int = ROWS_MIN,
+        holds_reference: Callable[[str], bool] = HOLDING_PROFILES.__contains__,
+    ) -> None:
+        self.recording = recording
+        self._rows = UsableRows(recording, all_modes=all_modes, rows_min=rows_min)
+        self._holds_reference = holds_reference
+        recording.drop_caches()
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.recording.path
+
+    @property
+    def summary(self) -> DatasetSummary:
+        """What of the recording is used, and what not and why."""
+        return self._rows.summary
+
+    def stretches(
+        self, *, rows_max: int = ROWS_MAX, overlap_rows: int | None = None
+    ) -> Iterator[Stretch]:
+        """The usable samples, in order.
+
+        Args:
+            rows_max: A longer run comes in pieces of at most so many rows, overlap not counted.
+            overlap_rows: What neighbouring pieces share on either side; None for 2 s.
+
+        Yields:
+            Stretches; none where nothing can be used: the summary says why.
+
+        Raises:
+            RecordingError: The file is damaged.
+            DatasetError: Its times do not rise, or an argument is out of range.
+        """
+        if rows_max < 1 or (overlap_rows is not None and overlap_rows < 0):
+            raise DatasetError(
+                f"pieces of {rows_max} rows that share {overlap_rows}: the first must be at least "
+                "1, the second at least 0"
+            )
+        reader = _Reader(self.recording, self._rows, self._holds_reference)
+        overlap = round(OVERLAP_S / reader.period_s) if overlap_rows is None else overlap_rows
+        for begin, end in self._rows.runs:
+            # Pieces of about the same length: a short rest would be nothing but overlap.
+            pieces = -(-(end - begin) // rows_max)
+            cuts = [begin + (end - begin) * number // pieces for number in range(pieces + 1)]
+            for piece in itertools.pairwise(cuts):
+                yield reader.read((begin, end), piece, overlap)
+        self.recording.drop_caches()
 
 
 def read_stretches(
@@ -79,40 +133,26 @@ def read_stretches(
     overlap_rows: int | None = None,
     all_modes: bool = False,
     rows_min: int = ROWS_MIN,
-    holds_reference: Callable[[str], bool] = HOLDING_PROFILES.__contains__,
 ) -> Iterator[Stretch]:
     """The usable samples of a recording, in order.
 
     Args:
         source: The file, or an open recording.
-        rows_max: A longer run comes in pieces of at most so many rows, overlap not counted.
-        overlap_rows: What neighbouring pieces share on either side; None for 2 s.
-        all_modes: Whether to use rows in which the robot is active but follows no trajectory.
-        rows_min: Shorter runs are left out.
-        holds_reference: Whether boards of a profile hold their position reference between frames.
+        rows_max: As for `Dataset.stretches`.
+        overlap_rows: Likewise.
+        all_modes: As for `Dataset`.
+        rows_min: Likewise.
 
     Yields:
-        Stretches; none where nothing can be used: `summarise` says why.
+        As `Dataset.stretches`.
 
     Raises:
-        RecordingError: The file is no recording, or damaged.
+        RecordingError: The file is not a recording, or damaged.
         DatasetError: Its times do not rise, or an argument is out of range.
     """
-    if rows_max < 1 or (overlap_rows is not None and overlap_rows < 0):
-        raise DatasetError(
-            f"pieces of {rows_max} rows that share {overlap_rows}: the first must be at least 1, "
-            "the second at least 0"
-        )
     with _opened(source) as recording:
-        rows = UsableRows(recording, all_modes=all_modes, rows_min=rows_min)
-        reader = _Reader(recording, rows, holds_reference)
-        overlap = round(OVERLAP_S / reader.period_s) if overlap_rows is None else overlap_rows
-        for begin, end in rows.runs:
-            # Pieces of about the same length: a short rest would be nothing but overlap.
-            pieces = -(-(end - begin) // rows_max)
-            cuts = [begin + (end - begin) * number // pieces for number in range(pieces + 1)]
-            for piece in itertools.pairwise(cuts):
-                yield reader.read((begin, end), piece, overlap)
+        dataset = Dataset(recording, all_modes=all_modes, rows_min=rows_min)
+        yield from dataset.stretches(rows_max=rows_max, overlap_rows=overlap_rows)
 
 
 class _Chosen(NamedTuple):

@@ -32,6 +32,7 @@ from estimation.signals.filters import low_pass
 from estimation.signals.preparation import PreparationSettings
 from tests.benchmarks.measure import Row, at_least, at_most
 from tests.benchmarks.real_run import ARMATURE, RunFailedError
+from tests.datasets import open_stretches
 from tests.support.identification_memory import identify_elsewhere
 from tests.support.long_recording import make_long_recording
 
@@ -162,7 +163,7 @@ def _prepare_figaroh(
         _run(str(python), "-m", "pip", "install", "--quiet", FIGAROH)
     except (RunFailedError, OSError) as error:
         return f"{FIGAROH} cannot be installed into {environment}: {error}"
-    settings, _ = choose_preparation(paths[:1], Wishes())
+    settings, _ = choose_preparation(open_stretches(paths[:1]), Wishes())
     with open_recording(paths[0]) as recording:
         robot = recording.robot
     data: dict[str, Any] = {
@@ -181,7 +182,7 @@ def _prepare_figaroh(
 
 
 def _figaroh_errors(paths: tuple[Path, Path], folder: Path) -> dict[str, dict[str, list[float]]]:
-    settings, _ = choose_preparation(paths[:1], Wishes())
+    settings, _ = choose_preparation(open_stretches(paths[:1]), Wishes())
     predicted = np.load(folder / "predicted.npz")
     return {
         f"FIGAROH, {title}": {
@@ -198,7 +199,7 @@ def _percent(
     """Of moving rows and of all rows, as `Factors.error_percent` counts them."""
     with open_recording(path) as recording:
         switching = Regressor(recording.robot).switching
-    ((_, rows),) = Samples([path], settings, switching, Wishes())
+    ((_, rows),) = Samples(open_stretches([path]), settings, switching, Wishes())
     (stretch,) = read_stretches(path)
     smooth = low_pass(
         predicted_nm, order=settings.order, cutoff_hz=settings.cutoff_hz, rate_hz=stretch.rate_hz

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daq.errors import ConfigError
-from daq.recording import open_recording
-from daq.robot import Robot
 from daq.robot.load import robot_text
 from tools.running.mock_options import true_robot
 from tools.shared.cli import (
@@ -237,7 +235,7 @@ def _request(arguments: argparse.Namespace) -> Request:
         seed=arguments.seed,
         starts=arguments.starts,
         is_relaxed=arguments.relax,
-        truth=_truth([*arguments.recordings, *arguments.validate]),
+        truth_of=true_robot,
         version=__version__,
     )
 
@@ -269,15 +267,6 @@ def _share(text: str, problems: list[str]) -> tuple[float, float]:
     if not 0.0 <= begin < end <= 1.0:
         problems.append(f"--rows {text}: expected two shares such as 0:0.6")
     return begin, end
-
-
-def _truth(paths: list[Path]) -> Robot | None:
-    """The true robot, when all recordings are of one mock."""
-    robots = []
-    for path in paths:
-        with open_recording(path) as recording:
-            robots.append(true_robot(str(recording.attributes["link"]), recording.robot))
-    return robots[0] if robots and all(robot == robots[0] for robot in robots) else None
 
 
 def _check_out(path: Path) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
@@ -53,7 +52,7 @@ class Samples:
     """The prepared samples of recordings, in order; iterate as often as needed.
 
     Args:
-        source: The recordings.
+        stretches: Of the recordings.
         settings: How they are prepared.
         switching: Columns that are worked out at the full rate.
         wishes: Which rows are wanted.
@@ -67,13 +66,13 @@ class Samples:
 
     def __init__(
         self,
-        source: Sequence[Path] | Stretches,
+        stretches: Stretches,
         settings: PreparationSettings,
         switching: Callable[[FloatArray], FloatArray],
         wishes: Wishes,
     ) -> None:
-        self._stretches = _stretches(source, wishes)
-        self.paths = self._stretches.paths
+        self._stretches = stretches
+        self.paths = stretches.paths
         self.settings = settings
         self._switching = switching
         self._wishes = wishes
@@ -136,12 +135,12 @@ class Samples:
 
 
 def choose_preparation(
-    source: Sequence[Path] | Stretches, wishes: Wishes
+    stretches: Stretches, wishes: Wishes
 ) -> tuple[PreparationSettings, tuple[str, ...]]:
     """Choose how recordings are prepared, from the beginning of each.
 
     Args:
-        source: Recordings of one rate.
+        stretches: Of recordings of one rate.
         wishes: What the user decided.
 
     Returns:
@@ -150,7 +149,6 @@ def choose_preparation(
     Raises:
         DatasetError: A recording has no usable samples, or they differ in rate.
     """
-    stretches = _stretches(source, wishes)
     settings, notes = choose_settings(
         stretches.beginnings(),
         cutoff_hz=wishes.cutoff_hz,
@@ -177,9 +175,3 @@ def choose_preparation(
     shown = ", ".join(f"{limit:g}" for limit in limits)
     note = f"a joint slower than {shown} rad/s does not count in the fit: it may stick there"
     return replace(settings, exclude_slow_rad_s=limits), (*notes, note)
-
-
-def _stretches(source: Sequence[Path] | Stretches, wishes: Wishes) -> Stretches:
-    if isinstance(source, Stretches):
-        return source
-    return Stretches(source, all_modes=wishes.all_modes)

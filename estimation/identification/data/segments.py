@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from estimation.errors import DatasetError
-from estimation.recordings.dataset import read_stretches, summarise
+from estimation.recordings.dataset import Dataset
 from estimation.recordings.segment import Stretch
 
 KEPT_ROWS_MAX = 60_000
@@ -20,25 +20,32 @@ class Stretches:
     """The stretches of recordings.
 
     Args:
-        paths: The recordings.
-        all_modes: As for `read_stretches`.
+        datasets: The recordings, open for as long as this is used.
     """
 
-    def __init__(self, paths: Sequence[Path], *, all_modes: bool) -> None:
-        self.paths = tuple(paths)
-        self._all_modes = all_modes
+    def __init__(self, datasets: Sequence[Dataset]) -> None:
+        self._datasets = tuple(datasets)
         self._kept: dict[int, list[Stretch]] = {}
         self._kept_rows = 0
 
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The files."""
+        return tuple(dataset.path for dataset in self._datasets)
+
+    def __iter__(self) -> Iterator[Stretch]:
+        for number in range(len(self._datasets)):
+            yield from self.of(number)
+
     def of(self, number: int) -> Iterator[Stretch]:
-        """All stretches of a recording, by its place among the paths."""
+        """All stretches of a recording, by its place among them."""
         if number in self._kept:
             yield from self._kept[number]
             return
         room = KEPT_ROWS_MAX - self._kept_rows
         kept: list[Stretch] = []
         rows = 0
-        for stretch in read_stretches(self.paths[number], all_modes=self._all_modes):
+        for stretch in self._datasets[number].stretches():
             rows += len(stretch)
             if rows <= room:
                 kept.append(stretch)
@@ -56,7 +63,7 @@ class Stretches:
             DatasetError: A recording has none, or they differ in rate.
         """
         rate_hz: float | None = None
-        for number, path in enumerate(self.paths):
+        for number, dataset in enumerate(self._datasets):
             is_empty = True
             for stretch in islice(self.of(number), _LOOKED_AT):
                 is_empty = False
@@ -68,11 +75,13 @@ class Stretches:
                     )
                 yield stretch
             if is_empty:
-                raise DatasetError(f"{path}: holds no samples that could be used{self._why(path)}")
+                why = _why(dataset)
+                raise DatasetError(f"{dataset.path}: holds no samples that could be used{why}")
 
-    def _why(self, path: Path) -> str:
-        left_out = summarise(path, all_modes=self._all_modes).left_out
-        if not left_out:
-            return "; it is empty"
-        reasons = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
-        return f": left out were {reasons} (`armature record info` shows what is in it)"
+
+def _why(dataset: Dataset) -> str:
+    left_out = dataset.summary.left_out
+    if not left_out:
+        return "; it is empty"
+    reasons = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
+    return f": left out were {reasons} (`armature record info` shows what is in it)"

@@ -16,7 +16,7 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -48,14 +48,14 @@ _UNLIKE = 1e6
 def make_instruments(
     regressor: Regressor,
     settings: PreparationSettings,
-    stretches: Callable[[], Iterator[Stretch]],
+    stretches: Iterable[Stretch],
 ) -> Instruments | None:
     """Instruments of recordings, as good as what they hold allows.
 
     Args:
         regressor: Of the arm.
         settings: How the samples were prepared.
-        stretches: Goes through the same samples, not prepared.
+        stretches: The same samples, not prepared; gone through again and again.
 
     Returns:
         Simulated motion where references and gains were recorded throughout, else the reference
@@ -65,19 +65,19 @@ def make_instruments(
     if _without_drives(regressor):
         return None
     has_gains = True
-    for stretch in stretches():
+    for stretch in stretches:
         if not _is_known(stretch.reference_position_rad, stretch.reference_velocity_rad_s):
             return None
         has_gains = has_gains and _is_known(stretch.kp_a_per_rad, stretch.kd_a_s_per_rad)
 
     def simulated(theta: FloatArray) -> Iterator[Prepared]:
         arm = ForwardDynamics(regressor.robot, regressor.parameters, theta)
-        for stretch in stretches():
+        for stretch in stretches:
             motion = simulate_stretch(arm, regressor.robot, stretch)
             yield _prepared(stretch, motion.q_rad, motion.dq_rad_s)
 
     def referred(_theta: FloatArray) -> Iterator[Prepared]:
-        for stretch in stretches():
+        for stretch in stretches:
             yield _prepared(
                 stretch, stretch.reference_position_rad, stretch.reference_velocity_rad_s
             )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from estimation.identification.estimators.problem import Problem
 from estimation.identification.result import SimulationErrors
 from estimation.model.forward_dynamics import ForwardDynamics
 from estimation.model.simulation import WINDOW_S, closed_loop_errors, open_loop_errors
-from estimation.recordings.dataset import read_stretches
+from estimation.recordings.dataset import Dataset
 from estimation.recordings.segment import Stretch
 
 _LONGEST_S = 20.0
@@ -22,15 +21,14 @@ _LONGEST_S = 20.0
 
 
 def simulate_recording(
-    problem: Problem, theta: tuple[float, ...], path: Path, *, all_modes: bool
+    problem: Problem, theta: tuple[float, ...], dataset: Dataset
 ) -> SimulationErrors:
     """Simulate the beginning of a recording with identified parameters.
 
     Args:
         problem: The arm.
         theta: All of its parameters.
-        path: The recording.
-        all_modes: As for `read_stretches`.
+        dataset: The recording.
 
     Returns:
         Errors in the recorded control loop and under the recorded torques; what could not be
@@ -39,7 +37,7 @@ def simulate_recording(
     regressor = problem.regressor
     notes: list[str] = []
     closed = opened = None
-    for stretch in islice(read_stretches(path, all_modes=all_modes), 1):
+    for stretch in islice(dataset.stretches(), 1):
         part = _beginning(stretch)
         try:
             arm = ForwardDynamics(regressor.robot, regressor.parameters, np.array(theta))

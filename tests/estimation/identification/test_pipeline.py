@@ -8,6 +8,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from datasets import open_dataset
 from identification_examples import example
 from identify_recordings import ARM_TEXT, made_recording, text_without_links, two_joints_text
 from recording_maker import make_recording
@@ -115,7 +116,7 @@ def test_simulation_says_what_it_cannot_do(known: Path) -> None:
     problem = example()
     assert problem.cad is not None
     theta = tuple(problem.cad.tolist())
-    found = simulate_recording(problem, theta, known, all_modes=False)
+    found = simulate_recording(problem, theta, open_dataset(known))
     assert found.open_loop_position_rms_rad is not None
     assert len(found.open_loop_position_rms_rad) == 4
     assert (found.closed_loop_position_rms_rad is None) == any(
@@ -130,7 +131,7 @@ def test_the_true_arm_moves_like_the_recording_and_another_does_not(directory: P
     heavy = problem.cad.copy()
     heavy[10:20] *= 1.3
     true, other = (
-        simulate_recording(problem, tuple(theta.tolist()), path, all_modes=False)
+        simulate_recording(problem, tuple(theta.tolist()), open_dataset(path))
         for theta in (problem.cad, heavy)
     )
     assert true.open_loop_position_rms_rad is not None

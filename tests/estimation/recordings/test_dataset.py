@@ -6,6 +6,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from datasets import summarise
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from recording_maker import make_recording
@@ -19,7 +20,7 @@ from estimation.recordings.board_effects import (
     VELOCITY_FILTER_S,
     held_bias_a,
 )
-from estimation.recordings.dataset import read_stretches, summarise
+from estimation.recordings.dataset import read_stretches
 from estimation.recordings.segment import Stretch
 from firmware_protocol.profiles import PROFILES
 
@@ -226,8 +227,12 @@ def test_what_is_no_recording_is_refused(tmp_path: Path):
     (tmp_path / "r.h5").write_text("nothing")
     with pytest.raises(RecordingError, match="no HDF5 file"):
         list(read_stretches(tmp_path / "r.h5"))
+
+
+def test_pieces_without_rows_are_refused(tmp_path: Path):
+    path = make_recording(tmp_path / "r.h5", ramp())
     with pytest.raises(DatasetError, match="at least 1"):
-        list(read_stretches(tmp_path / "r.h5", rows_max=0))
+        list(read_stretches(path, rows_max=0))
 
 
 rows_out = st.lists(st.integers(0, ROWS - 1), max_size=12, unique=True)

@@ -9,11 +9,12 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from datasets import summarise
 from recording_maker import make_recording
 
 from estimation.errors import DatasetError
 from estimation.recordings.board_effects import COMMAND_MAX
-from estimation.recordings.dataset import read_stretches, summarise
+from estimation.recordings.dataset import read_stretches
 from estimation.signals.velocity_choice import Spectra
 from firmware_protocol.profiles import PROFILES
 

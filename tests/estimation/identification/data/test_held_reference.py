@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from daq.recording import open_recording
-from estimation.identification.data import segments as stretches
+from estimation.identification.data import gathering
 from estimation.identification.pipeline import identify
 from estimation.identification.request import Request
 from estimation.identification.result import BaseParameter
-from estimation.recordings.dataset import read_stretches
+from estimation.recordings.dataset import Dataset
 from tools.main import main
 from tools.running.mock_options import true_robot
 
@@ -35,10 +34,8 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def viscous(path: Path) -> list[BaseParameter]:
     """Viscous friction of each joint, unconstrained, and the true one beside it."""
-    with open_recording(path) as recording:
-        truth = true_robot(str(recording.attributes["link"]), recording.robot)
-    outcome = identify(Request(recordings=(path,), methods=("uls",), truth=truth))
-    rows = [row for row in outcome.result.base_parameters if row.symbol.startswith("fv")]
+    outcome = identify(Request(recordings=(path,), methods=("uls",), truth_of=true_robot))
+    rows = [row for row in outcome.result.base_parameters if row.kind == "viscous"]
     assert len(rows) == 4
     return rows
 
@@ -52,8 +49,8 @@ def test_corrected_the_friction_is_the_true_one(recording: Path) -> None:
 
 
 def test_uncorrected_it_is_negative(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    as_it_was = partial(read_stretches, holds_reference=lambda _profile: False)
-    monkeypatch.setattr(stretches, "read_stretches", as_it_was)
+    as_it_was = partial(Dataset, holds_reference=lambda _profile: False)
+    monkeypatch.setattr(gathering, "Dataset", as_it_was)
     for row in viscous(recording):
         assert row.true is not None
         assert row.value < -3.0 * row.true  # -6 to -19 times

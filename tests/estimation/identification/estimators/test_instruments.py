@@ -30,7 +30,7 @@ def noisy(seed=0, **changes):
 def problem_of(stretch):
     regressor, _ = model_of()
     problem = make_problem(prepare(stretch, SETTINGS, regressor.switching))
-    instruments = make_instruments(regressor, SETTINGS, lambda: iter([stretch]))
+    instruments = make_instruments(regressor, SETTINGS, [stretch])
     return dataclasses.replace(problem, instruments=instruments)
 
 
