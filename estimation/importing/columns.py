@@ -15,7 +15,7 @@ import numpy as np
 
 from estimation.errors import OptionError
 from estimation.importing.files import ArrayFile
-from estimation.importing.hints import describe
+from estimation.importing.hints import list_columns
 from estimation.importing.names import clock_of
 from estimation.types import FloatArray
 
@@ -68,7 +68,7 @@ def select_columns(files: Sequence[ArrayFile], key: str, text: str) -> list[Colu
     for word in words:
         chosen = _narrowed(chosen, word)
     if not chosen:
-        raise OptionError(f"--map {key}={text}: there is no such column; {describe(files)}")
+        raise OptionError(f"--map {key}={text}: there is no such column; {list_columns(files)}")
     return chosen
 
 

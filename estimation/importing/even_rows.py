@@ -15,7 +15,7 @@ from estimation.importing.sampling import (
     find_rate,
     resample,
 )
-from estimation.importing.time_stamps import usable_rows
+from estimation.importing.time_stamps import rising_rows
 from estimation.importing.wraps import unwrap
 from estimation.types import FloatArray, Rows
 
@@ -49,7 +49,7 @@ def make_even(
     t_s = values.pop("t_s", None)
     rows, notes = np.arange(len(values["q_rad"])), list[str]()
     if t_s is not None:
-        rows, notes = usable_rows(t_s[:, 0], ROWS_MIN)
+        rows, notes = rising_rows(t_s[:, 0], ROWS_MIN)
         t_s, values = t_s[rows, 0], {key: array[rows] for key, array in values.items()}
     notes += _unwrap(values, joints, rows)  # before anything is interpolated
     if t_s is None:

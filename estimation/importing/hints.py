@@ -34,7 +34,7 @@ _OTHERS = {
 _COMMANDED = re.compile(r"ref|des|cmd|comm|targ|set|goal|err|lim|max|min|tcp|cart")
 
 
-def describe(files: Sequence[ArrayFile]) -> str:
+def list_columns(files: Sequence[ArrayFile]) -> str:
     """What there is to choose from, in a sentence."""
     texts = []
     for file in files:
@@ -54,7 +54,7 @@ def describe(files: Sequence[ArrayFile]) -> str:
     return "; ".join(texts)
 
 
-def suggest(
+def suggest_map(
     files: Sequence[ArrayFile], keys: Sequence[str], joints: int, *, has_example: bool = True
 ) -> str:
     """The options that would take these quantities, as far as names tell; else an example.

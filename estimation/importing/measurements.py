@@ -17,7 +17,7 @@ from estimation.errors import DatasetError, OptionError
 from estimation.importing.checks import check_names, check_ranges, check_velocity
 from estimation.importing.even_rows import ROWS_MIN, make_even
 from estimation.importing.files import ArrayFile
-from estimation.importing.hints import describe, suggest
+from estimation.importing.hints import list_columns, suggest_map
 from estimation.importing.mapping import NONE, Taken, take
 from estimation.importing.sampling import Sampling
 from estimation.recordings.finite_values import VALUE_MAX, only_numbers
@@ -175,7 +175,7 @@ def _lost_velocities(
 ) -> list[str]:
     if "dq_rad_s" in taken or "dq_rad_s" in options.mapping:
         return []
-    hint = suggest(files, ["dq_rad_s"], joints, has_example=False)
+    hint = suggest_map(files, ["dq_rad_s"], joints, has_example=False)
     return [f"no velocities were taken; if there are some: {hint}"] if hint else []
 
 
@@ -193,7 +193,8 @@ def _check_complete(
             keys.append("t_s")
         raise DatasetError(
             f"there is no {' and no '.join(missing.values())} by any usual name; "
-            f"{describe(files)}; say which columns they are, as {suggest(files, keys, joints)}"
+            f"{list_columns(files)}; say which columns they are, as "
+            f"{suggest_map(files, keys, joints)}"
         )
     if "t_s" not in taken and options.rate_hz is None:
         if options.mapping.get("t_s") == NONE:
@@ -202,9 +203,9 @@ def _check_complete(
                 "as --rate 1000"
             )
         raise DatasetError(
-            f"there is no t_s (time) by any usual name; {describe(files)}; say which column it is, "
-            f"as {suggest(files, ['t_s'], joints)}, or how many samples there are per second, as "
-            "--rate 1000"
+            f"there is no t_s (time) by any usual name; {list_columns(files)}; say which column it "
+            f"is, as {suggest_map(files, ['t_s'], joints)}, or how many samples there are per "
+            "second, as --rate 1000"
         )
 
 

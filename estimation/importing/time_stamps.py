@@ -16,7 +16,7 @@ REPEATED_MAX = 0.05
 IGNORE = "ignore them and state the rate, as --map t_s=none --rate HZ"
 
 
-def usable_rows(t_s: FloatArray, rows_min: int) -> tuple[Rows, list[str]]:
+def rising_rows(t_s: FloatArray, rows_min: int) -> tuple[Rows, list[str]]:
     """Rows whose times are numbers, and later than those before.
 
     Args:

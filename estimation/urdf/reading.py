@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from daq.robot import Inertia, Link, parse_robot
-from daq.robot.geometry import is_positive_definite, pseudo_inertia
+from daq.robot.geometry import is_positive_definite, pseudo_inertia, rpy_of
 from estimation.types import FloatArray
 from estimation.urdf.chain import ChainJoint, make_chain
 from estimation.urdf.tree import Body, UrdfJoint, parse_urdf
@@ -86,20 +86,6 @@ def robot_from_urdf(
     return RobotFile(made, tuple(warnings))
 
 
-def rpy_of(rotation: FloatArray) -> tuple[float, float, float]:
-    """Roll, pitch and yaw of Rz(yaw)·Ry(pitch)·Rx(roll), exact up to rounding in gimbal lock too.
-
-    Args:
-        rotation: Shape (3, 3) or more, of which the upper left is taken.
-    """
-    (a, b, c), (d, e, f), (g, _, _) = rotation[:3, :3]
-    yaw = math.atan2(d, a) if math.hypot(a, d) > 1e-12 else 0.0
-    sine, cosine = math.sin(yaw), math.cos(yaw)
-    # The rest is taken from Rz(−yaw)·R: it makes up for a yaw that rounding left undetermined.
-    pitch = math.atan2(-g, cosine * a + sine * d)
-    return math.atan2(sine * c - cosine * f, cosine * e - sine * b), pitch, yaw
-
-
 def _joint_lines(part: ChainJoint, name: str, warnings: list[str]) -> Iterator[str]:
     joint = part.joint
     yield f'name = "{name}"' + ("" if name == joint.name else f" # {_printable(joint.name)}")
@@ -114,7 +100,7 @@ def _joint_lines(part: ChainJoint, name: str, warnings: list[str]) -> Iterator[s
     yield ""
     yield "[joints.placement]"
     yield f"xyz_m = {_array(part.pose[:3, 3].tolist())}"
-    yield f"rpy_rad = {_array(rpy_of(part.pose))}"
+    yield f"rpy_rad = {_array(rpy_of(part.pose.tolist()))}"
     if joint.reduction is not None and joint.reduction != 1.0:
         yield ""
         yield "[joints.transmission]"

@@ -37,7 +37,7 @@ from estimation.identification.estimators.constraints import (
 from estimation.identification.estimators.convex import SOLVED, solve_programme
 from estimation.identification.estimators.linear import describe_weights, settle_weights
 from estimation.identification.estimators.problem import Estimate, Problem
-from estimation.identification.estimators.pseudo_inertia import pseudo_inertia
+from estimation.identification.estimators.pseudo_inertia import pseudo_inertias
 from estimation.identification.estimators.relaxation import find_relaxation
 from estimation.identification.evaluation.uncertainty import information_inflation
 from estimation.types import FloatArray
@@ -205,7 +205,7 @@ def _prior(problem: Problem, x: cp.Variable, scales: Scales) -> cp.Expression:
     divergences = []
     for joint in range(problem.regressor.parameters.joint_count):
         link = (problem.cad / scales.theta)[10 * joint : 10 * (joint + 1)]
-        inverse_root = np.linalg.inv(np.linalg.cholesky(pseudo_inertia(link)))
+        inverse_root = np.linalg.inv(np.linalg.cholesky(pseudo_inertias(link)))
         relative = inverse_root @ scaled_pseudo_inertia(x, joint) @ inverse_root.T
         divergences.append(cp.trace(relative) - cp.log_det(relative))
     return weight * cp.sum(divergences)

@@ -144,7 +144,7 @@ def link_bounds(x: cp.Variable, bounds: Bounds, scales: Scales, *, realism: Real
     return result
 
 
-def widened(bounds: Bounds, slacks: dict[str, float]) -> Bounds:
+def with_slacks(bounds: Bounds, slacks: dict[str, float]) -> Bounds:
     """Bounds on masses and centres of mass moved outwards, by name of the bound."""
 
     def pair(

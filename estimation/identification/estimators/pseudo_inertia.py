@@ -39,7 +39,7 @@ BASIS: Final = _basis()
 """J = Σ BASIS[k]·π[k]."""
 
 
-def pseudo_inertia(link: ArrayLike) -> FloatArray:
+def pseudo_inertias(link: ArrayLike) -> FloatArray:
     """J of a link's ten parameters, or of many, shape (…, 10) → (…, 4, 4)."""
     return np.tensordot(np.asarray(link, dtype=np.float64), BASIS, axes=1)
 
@@ -62,4 +62,4 @@ def link_parameters(pseudo: ArrayLike) -> FloatArray:
 def least_eigenvalues(theta: ArrayLike, joint_count: int) -> FloatArray:
     """Of each link's J, shape (n_joints,): positive where the link can exist."""
     links = np.asarray(theta, dtype=np.float64)[: 10 * joint_count].reshape(joint_count, 10)
-    return np.asarray(np.linalg.eigvalsh(pseudo_inertia(links))[:, 0], dtype=np.float64)
+    return np.asarray(np.linalg.eigvalsh(pseudo_inertias(links))[:, 0], dtype=np.float64)

@@ -22,7 +22,7 @@ from estimation.identification.estimators.constraints import (
     opposing,
 )
 from estimation.identification.estimators.problem import Problem
-from estimation.identification.estimators.pseudo_inertia import link_parameters, pseudo_inertia
+from estimation.identification.estimators.pseudo_inertia import link_parameters, pseudo_inertias
 from estimation.model.parameters import Parameters
 from estimation.types import FloatArray
 
@@ -72,7 +72,7 @@ class SearchSpace:
     def pseudo_inertias(self, x: FloatArray) -> FloatArray:
         """Scaled ones of all links; shape (…, p) → (…, n_joints, 4, 4)."""
         joints = self.parameters.joint_count
-        return pseudo_inertia(x[..., : 10 * joints].reshape(*x.shape[:-1], joints, 10))
+        return pseudo_inertias(x[..., : 10 * joints].reshape(*x.shape[:-1], joints, 10))
 
     def violations(self, x: FloatArray) -> tuple[str, ...]:
         """Names of the constraints that x breaks; none where it is feasible."""
@@ -137,7 +137,7 @@ def draw_start(
             centre[space.parameters.link(joint)] = _middle_link(space, joint)
     x = centre * np.exp(spread * generator.standard_normal(len(centre)))
     for joint in range(joints):
-        root = np.linalg.cholesky(pseudo_inertia(centre[space.parameters.link(joint)]))
+        root = np.linalg.cholesky(pseudo_inertias(centre[space.parameters.link(joint)]))
         square = generator.standard_normal((4, 4))
         values, vectors = np.linalg.eigh(0.5 * spread * (square + square.T))
         half = root @ vectors * np.exp(0.5 * values)

@@ -25,11 +25,10 @@ from daq.robot import (
     parse_robot,
     robot_text,
 )
-from daq.robot.geometry import placement_pose
+from daq.robot.geometry import placement_pose, rpy_of
 from daq.robot.rigid_body import make_model
 from estimation.errors import UrdfError
 from estimation.urdf import RobotFile, robot_from_urdf, urdf_text
-from estimation.urdf.reading import rpy_of
 
 Array = npt.NDArray[np.float64]
 LIMITS = JointLimits(
