@@ -8,12 +8,12 @@ from typing import Any
 
 from daq.recording import open_recording
 from estimation.identification.data.segments import Stretches
-from estimation.recordings.dataset import Dataset
+from estimation.recordings.dataset import OpenDataset
 from estimation.recordings.usable_rows import DatasetSummary
 
 
-def open_dataset(path: Path, **options: Any) -> Dataset:
-    return Dataset(open_recording(path), **options)
+def open_dataset(path: Path, **options: Any) -> OpenDataset:
+    return OpenDataset(open_recording(path), **options)
 
 
 def open_stretches(paths: Sequence[Path]) -> Stretches:

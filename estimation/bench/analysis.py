@@ -27,7 +27,7 @@ from estimation.bench.record import JointRecord, read_record
 from estimation.bench.rejection import find_encoder_gap, reject_slipping
 from estimation.bench.report.curves import make_picture, traces_of
 from estimation.bench.report.picture import BenchPicture
-from estimation.bench.result import BenchResult, Cause, FrictionModel, Plateau, Quantity
+from estimation.bench.result import BenchResult, Cause, EstimatedQuantity, FrictionModel, Plateau
 from estimation.errors import DatasetError
 
 SEED = 20260
@@ -182,7 +182,7 @@ def _facts(recording: Recording, record: JointRecord, made_by: str) -> _Facts:
     }
 
 
-def _headline(chosen: ModelFit, record: JointRecord) -> tuple[Quantity, Quantity]:
+def _headline(chosen: ModelFit, record: JointRecord) -> tuple[EstimatedQuantity, EstimatedQuantity]:
     truth = record.header.truth
     truths = (None, None) if truth is None else (truth.b_eq_nms, truth.f_nm)
     viscous, coulomb = (
@@ -192,17 +192,17 @@ def _headline(chosen: ModelFit, record: JointRecord) -> tuple[Quantity, Quantity
     return viscous, coulomb
 
 
-def _quantity(fit: ModelFit, name: str, truth: float | None = None) -> Quantity:
+def _quantity(fit: ModelFit, name: str, truth: float | None = None) -> EstimatedQuantity:
     low, high = fit.interval(name)
-    return Quantity(value=fit.parameters[name], low=low, high=high, truth=truth)
+    return EstimatedQuantity(value=fit.parameters[name], low=low, high=high, truth=truth)
 
 
-def _scaled(quantity: Quantity, factor: float) -> Quantity:
+def _scaled(quantity: EstimatedQuantity, factor: float) -> EstimatedQuantity:
     low, high, truth = (
         None if value is None else value * factor
         for value in (quantity.low, quantity.high, quantity.truth)
     )
-    return Quantity(value=quantity.value * factor, low=low, high=high, truth=truth)
+    return EstimatedQuantity(value=quantity.value * factor, low=low, high=high, truth=truth)
 
 
 def _described(fit: ModelFit, record: JointRecord, *, is_selected: bool) -> FrictionModel:
@@ -225,10 +225,10 @@ def _described(fit: ModelFit, record: JointRecord, *, is_selected: bool) -> Fric
     )
 
 
-def _nominal_constant(record: JointRecord) -> Quantity:
+def _nominal_constant(record: JointRecord) -> EstimatedQuantity:
     truth = record.header.truth
     true = None if truth is None else truth.torque_constant_nm_per_a
-    return Quantity(value=record.drive.k_i_nm_per_a, truth=true)
+    return EstimatedQuantity(value=record.drive.k_i_nm_per_a, truth=true)
 
 
 def _drift(used: list[Plateau], chosen: ModelFit, record: JointRecord) -> tuple[float, bool]:
@@ -302,7 +302,7 @@ def _warnings(
 
 
 def _left_out(
-    record: JointRecord, breakaway: Quantity | None, inertia: Quantity | None
+    record: JointRecord, breakaway: EstimatedQuantity | None, inertia: EstimatedQuantity | None
 ) -> Iterator[str]:
     if record.ramps and breakaway is None:
         yield f"too few of {len(record.ramps)} current ramps set it in motion: no breakaway torque"

@@ -19,7 +19,7 @@ import numpy as np
 import scipy.optimize
 
 from estimation.bench.record import JointRecord
-from estimation.bench.result import Quantity
+from estimation.bench.result import EstimatedQuantity
 from estimation.errors import DatasetError
 from estimation.regression.bootstrap import student_interval
 from estimation.types import FloatArray
@@ -45,8 +45,8 @@ class LoadArmResult:
         fit_nm: The fitted curve there, (p,).
     """
 
-    torque_constant: Quantity
-    drop: Quantity
+    torque_constant: EstimatedQuantity
+    drop: EstimatedQuantity
     highest_a: float
     current_a: FloatArray
     torque_nm: FloatArray
@@ -132,11 +132,11 @@ def _mean_acceleration(ways: tuple[_Way, _Way], angles: FloatArray) -> FloatArra
     return rate
 
 
-def _quantity(values: FloatArray, truth: float | None) -> Quantity:
+def _quantity(values: FloatArray, truth: float | None) -> EstimatedQuantity:
     value = float(np.mean(values))
     spread = values / math.sqrt(len(values))
     low, high = student_interval(value, spread, degrees=len(values) - 1)
-    return Quantity(value=value, low=low, high=high, truth=truth)
+    return EstimatedQuantity(value=value, low=low, high=high, truth=truth)
 
 
 def _bin_edges(record: JointRecord) -> FloatArray:

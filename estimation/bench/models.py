@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.special
 
-from estimation.bench.record import Drive
+from estimation.bench.record import DriveConstants
 from estimation.errors import DatasetError
 from estimation.regression.friction_terms import ASYMMETRIC, COULOMB_VISCOUS, stribeck_column
 from estimation.regression.least_squares import bootstrap_blocks, fit_linear
@@ -51,7 +51,7 @@ class Points:
 
     velocity_rad_s: FloatArray
     torque_nm: FloatArray
-    drive: Drive
+    drive: DriveConstants
     acceleration_rad_s2: FloatArray | None = None
 
     @property
@@ -139,7 +139,7 @@ def select(fits: list[ModelFit]) -> ModelFit:
 
 
 def predict(
-    fit_name: str, parameters: Mapping[str, float], drive: Drive, speed: FloatArray
+    fit_name: str, parameters: Mapping[str, float], drive: DriveConstants, speed: FloatArray
 ) -> FloatArray:
     """Motor torque of a model at motor speeds, without the constant of a mounted joint."""
     kappa, sign = drive.load_to_motor, np.sign(speed)

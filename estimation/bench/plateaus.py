@@ -13,7 +13,7 @@ from daq.robot.editing.velocity_gains import advice, choose_gains
 from estimation.bench.record import JointRecord
 from estimation.bench.rejection import Rejection, find_problem
 from estimation.bench.result import Plateau
-from estimation.bench.window import Window
+from estimation.bench.window import PlateauWindow
 
 
 def find_plateaus(record: JointRecord, *, is_reference_held: bool) -> list[Plateau]:
@@ -30,7 +30,7 @@ def find_plateaus(record: JointRecord, *, is_reference_held: bool) -> list[Plate
     per_repetition = max(1, record.header.plateaus // record.header.repetitions)
     plateaus = []
     for number, span in enumerate(record.plateaus, 1):
-        window = Window(record, span)
+        window = PlateauWindow(record, span)
         plateaus.append(
             _average(
                 window,
@@ -46,7 +46,7 @@ def find_plateaus(record: JointRecord, *, is_reference_held: bool) -> list[Plate
 
 
 def _average(
-    window: Window,
+    window: PlateauWindow,
     rejection: Rejection | None,
     *,
     number: int,

@@ -26,7 +26,7 @@ _SPEED = re.compile(r": ([+-][0-9.e+-]+) rad/s$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drive:
+class DriveConstants:
     """The constants between current and load.
 
     Attributes:
@@ -80,7 +80,7 @@ class JointRecord:
     robot: Robot
     joint: Joint
     motor: Motor
-    drive: Drive
+    drive: DriveConstants
     profile: str
     t_s: FloatArray
     transfer_s: FloatArray
@@ -155,7 +155,7 @@ def read_record(recording: Recording) -> JointRecord:
         robot=robot,
         joint=joint,
         motor=motor,
-        drive=Drive(
+        drive=DriveConstants(
             k_i_nm_per_a=motor.torque_constant_nm_per_a,
             reduction=drive.gear_reduction,
             load_to_motor=1.0 / (drive.gear_reduction * drive.gear_efficiency),

@@ -10,7 +10,7 @@ import numpy as np
 
 from estimation.bench.record import JointRecord
 from estimation.bench.result import Cause, Plateau
-from estimation.bench.window import BLOCKS, Window
+from estimation.bench.window import BLOCKS, PlateauWindow
 from estimation.types import Rows
 
 SPEED_TOLERANCE = 0.03
@@ -35,7 +35,7 @@ class Rejection(NamedTuple):
     reason: str
 
 
-def find_problem(window: Window, gains_advice: str) -> Rejection | None:
+def find_problem(window: PlateauWindow, gains_advice: str) -> Rejection | None:
     """Why a plateau is not used; None if nothing speaks against it.
 
     Args:
@@ -70,7 +70,7 @@ def find_problem(window: Window, gains_advice: str) -> Rejection | None:
     return None
 
 
-def _check_validity(window: Window, gains_advice: str) -> str:
+def _check_validity(window: PlateauWindow, gains_advice: str) -> str:
     gap_s = float(np.max(np.diff(window.record.t_s[window.rows])))
     if gap_s > GAP_MAX_S:
         limit = f"limit {1e3 * GAP_MAX_S:.0f} ms"
@@ -81,7 +81,7 @@ def _check_validity(window: Window, gains_advice: str) -> str:
     return ""
 
 
-def _check_turns(window: Window, gains_advice: str) -> str:
+def _check_turns(window: PlateauWindow, gains_advice: str) -> str:
     if not window.turns:
         first_rad, last_rad = window.record.angle_rad[window.rows[[0, -1]]]
         way_rad = abs(last_rad - first_rad)
@@ -92,11 +92,11 @@ def _check_turns(window: Window, gains_advice: str) -> str:
     return ""
 
 
-def _check_encoder(window: Window, gains_advice: str) -> str:
+def _check_encoder(window: PlateauWindow, gains_advice: str) -> str:
     return find_encoder_gap(window.record, window.rows, window.target_rad_s)
 
 
-def _check_slip(window: Window, gains_advice: str) -> str:
+def _check_slip(window: PlateauWindow, gains_advice: str) -> str:
     """Stretches in which the current is far below what it usually is."""
     if window.record.header.window_rad is not None:
         return ""  # gravity changes on the way
@@ -114,7 +114,7 @@ def _check_slip(window: Window, gains_advice: str) -> str:
     )
 
 
-def _check_saturation(window: Window, gains_advice: str) -> str:
+def _check_saturation(window: PlateauWindow, gains_advice: str) -> str:
     limit_a = float(np.nanmean(window.record.limit_a[window.rows]))
     mean_a = abs(float(np.mean(window.record.iq_a[window.rows])))
     if limit_a > 0.0 and mean_a >= SATURATED * limit_a:
@@ -125,7 +125,7 @@ def _check_saturation(window: Window, gains_advice: str) -> str:
     return ""
 
 
-def _check_speed(window: Window, gains_advice: str) -> str:
+def _check_speed(window: PlateauWindow, gains_advice: str) -> str:
     record, rows = window.record, window.rows
     way_rad = record.angle_rad[rows[-1]] - record.angle_rad[rows[0]]
     speed_rad_s = way_rad / (record.t_s[rows[-1]] - record.t_s[rows[0]])
@@ -138,7 +138,7 @@ def _check_speed(window: Window, gains_advice: str) -> str:
     return ""
 
 
-def _check_oscillation(window: Window, gains_advice: str) -> str:
+def _check_oscillation(window: PlateauWindow, gains_advice: str) -> str:
     record, rows = window.record, window.rows
     swing_rad_s = float(np.nanstd(record.velocity_rad_s[rows]))
     swing_a = float(np.std(record.iq_a[rows]))
@@ -156,7 +156,7 @@ def _check_oscillation(window: Window, gains_advice: str) -> str:
     return ""
 
 
-def _check_drift(window: Window, gains_advice: str) -> str:
+def _check_drift(window: PlateauWindow, gains_advice: str) -> str:
     if window.record.header.window_rad is not None:
         return ""  # gravity changes on the way
     blocks = window.blocks()

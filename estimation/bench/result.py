@@ -17,7 +17,7 @@ RESULT_VERSION = 1
 Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)]
 
 
-class Quantity(msgspec.Struct, frozen=True, kw_only=True):
+class EstimatedQuantity(msgspec.Struct, frozen=True, kw_only=True):
     """An estimate with its 95 % interval.
 
     Attributes:
@@ -109,7 +109,7 @@ class FrictionModel(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    parameters: dict[str, Quantity]
+    parameters: dict[str, EstimatedQuantity]
     residual_rms_nm: float
     held_out_rms_nm: float
     is_selected: bool
@@ -171,16 +171,16 @@ class BenchResult(msgspec.Struct, frozen=True, kw_only=True):
     made_by: str
     recorded_utc: str
     model: str
-    b_eq_nms: Quantity | None
-    f_nm: Quantity | None
-    b_joint_nms: Quantity | None
-    f_motor_nm: Quantity | None
-    breakaway_nm: Quantity | None
-    breakaway_motor_nm: Quantity | None
-    inertia_kg_m2: Quantity | None
-    inertia_joint_kg_m2: Quantity | None
-    torque_constant_nm_per_a: Quantity
-    torque_constant_drop: Quantity | None
+    b_eq_nms: EstimatedQuantity | None
+    f_nm: EstimatedQuantity | None
+    b_joint_nms: EstimatedQuantity | None
+    f_motor_nm: EstimatedQuantity | None
+    breakaway_nm: EstimatedQuantity | None
+    breakaway_motor_nm: EstimatedQuantity | None
+    inertia_kg_m2: EstimatedQuantity | None
+    inertia_joint_kg_m2: EstimatedQuantity | None
+    torque_constant_nm_per_a: EstimatedQuantity
+    torque_constant_drop: EstimatedQuantity | None
     torque_constant_current_a: float | None
     gear_reduction: float
     models: tuple[FrictionModel, ...]

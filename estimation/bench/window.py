@@ -30,7 +30,7 @@ _LATE, _RECOVERY_S, _IN_TIME_MIN = 1.6, 0.02, 0.3
 left for it to be worth it."""
 
 
-class Window:
+class PlateauWindow:
     """What is averaged of one plateau.
 
     Args:

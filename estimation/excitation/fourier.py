@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimation.excitation.motion import Motion
+from estimation.excitation.motion import SampledMotion
 from estimation.types import FloatArray
 
 FADE_S = 1.0
@@ -57,7 +57,7 @@ class FourierTrajectory:
         """How many there are."""
         return len(self.sine_rad)
 
-    def at(self, t_s: FloatArray) -> Motion:
+    def at(self, t_s: FloatArray) -> SampledMotion:
         """The motion at any times.
 
         Args:
@@ -77,9 +77,9 @@ class FourierTrajectory:
             q += wave
             dq += speed * (np.outer(cosine, pair[0]) - np.outer(sine, pair[1]))
             ddq -= speed**2 * wave
-        return Motion(t, q, dq, ddq)
+        return SampledMotion(t, q, dq, ddq)
 
-    def sampled(self, duration_s: float, *, period_s: float = 1e-3) -> Motion:
+    def sampled(self, duration_s: float, *, period_s: float = 1e-3) -> SampledMotion:
         """The motion from rest to rest, as it is played.
 
         Args:
@@ -93,7 +93,7 @@ class FourierTrajectory:
         s, ds, dds = _slowed_time(t, self._fade_s(duration_s))
         path = self.at(s)
         velocity, acceleration = path.dq_rad_s, path.ddq_rad_s2
-        return Motion(t, path.q_rad, velocity * ds, acceleration * ds**2 + velocity * dds)
+        return SampledMotion(t, path.q_rad, velocity * ds, acceleration * ds**2 + velocity * dds)
 
     def scaled(self, factor: float) -> FourierTrajectory:
         """The same shape about the same centre, larger or smaller."""
@@ -137,7 +137,7 @@ class FreeCoefficients:
         sine, cosine = self._sine @ free[:half], self._cosine @ free[half:]
         return FourierTrajectory(f0_hz, offset_rad, sine, cosine)
 
-    def waves(self, f0_hz: float, t_s: FloatArray) -> Motion:
+    def waves(self, f0_hz: float, t_s: FloatArray) -> SampledMotion:
         """What each free number moves: one column per free number, in place of a joint.
 
         Args:

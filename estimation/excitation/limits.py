@@ -25,7 +25,7 @@ import numpy as np
 
 from daq.robot import Joint, Robot
 from estimation.excitation.clearance import Capsules
-from estimation.excitation.motion import Motion
+from estimation.excitation.motion import SampledMotion
 from estimation.model.parameters import cad_vector, coupling_matrix
 from estimation.model.regressor import Regressor
 from estimation.types import FloatArray
@@ -148,7 +148,7 @@ class ArmLimits:
         current = np.nan_to_num(torque @ self._to_motors / self._nm_per_a)
         return np.abs(torque), np.abs(current)
 
-    def check(self, motion: Motion) -> tuple[Limit, ...]:
+    def check(self, motion: SampledMotion) -> tuple[Limit, ...]:
         """What a motion reaches of every limit.
 
         Args:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from estimation.types import FloatArray
 
 
-class Motion(NamedTuple):
+class SampledMotion(NamedTuple):
     """Samples of a motion.
 
     Attributes:

@@ -18,9 +18,9 @@ from estimation.identification.request import Request
 from estimation.identification.result import (
     MethodResult,
     PayloadResult,
-    SimulationErrors,
+    SimulationCheck,
 )
-from estimation.recordings.dataset import Dataset
+from estimation.recordings.dataset import OpenDataset
 from estimation.signals.preparation import PreparationSettings
 
 
@@ -33,11 +33,11 @@ def find_instruments(request: Request, known: Gathered) -> Instruments | None:
 
 def find_simulation(
     request: Request,
-    datasets: Mapping[Path, Dataset],
+    datasets: Mapping[Path, OpenDataset],
     problem: Problem,
     chosen: MethodResult,
     progress: Callable[[str], None],
-) -> SimulationErrors | None:
+) -> SimulationCheck | None:
     """How the identified arm moves, if that is asked for."""
     if not request.is_simulated or chosen.theta is None or not chosen.inertia_matrix_positive:
         return None
@@ -48,7 +48,7 @@ def find_simulation(
 
 def find_payload(
     request: Request,
-    datasets: Mapping[Path, Dataset],
+    datasets: Mapping[Path, OpenDataset],
     problem: Problem,
     settings: PreparationSettings,
     progress: Callable[[str], None],

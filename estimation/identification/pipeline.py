@@ -21,20 +21,22 @@ from estimation.identification.evaluation.uncertainty import find_uncertainty
 from estimation.identification.evaluation.verdict import reach_verdict
 from estimation.identification.optional_steps import find_instruments, find_payload, find_simulation
 from estimation.identification.output.tables import base_table, parameter_table, with_coverage
-from estimation.identification.request import Outcome, Request
+from estimation.identification.request import IdentificationOutcome, Request
 from estimation.identification.result import FailedMethod, Identification, MethodResult
 from estimation.model.base import condition_numbers
 from estimation.model.parameters import cad_vector
-from estimation.recordings.dataset import Dataset
+from estimation.recordings.dataset import OpenDataset
 from estimation.types import FloatArray
 
-__all__ = ["Outcome", "Request", "identify"]
+__all__ = ["IdentificationOutcome", "Request", "identify"]
 
 PREFERRED = ("cls2", "cls2-wls", "cls3", "cls2-prior", "slsqp", "sa")
 """Whose parameters are written, in this order, if they are physically consistent."""
 
 
-def identify(request: Request, progress: Callable[[str], None] = lambda _text: None) -> Outcome:
+def identify(
+    request: Request, progress: Callable[[str], None] = lambda _text: None
+) -> IdentificationOutcome:
     """Identify an arm.
 
     Args:
@@ -53,8 +55,8 @@ def identify(request: Request, progress: Callable[[str], None] = lambda _text: N
 
 
 def _identify(
-    request: Request, datasets: Mapping[Path, Dataset], progress: Callable[[str], None]
-) -> Outcome:
+    request: Request, datasets: Mapping[Path, OpenDataset], progress: Callable[[str], None]
+) -> IdentificationOutcome:
     started_s = time.perf_counter()
     known = gather(request, datasets, progress)
     problem, relaxed = _pose(request, known, progress)
@@ -116,7 +118,7 @@ def _identify(
         is_mock=known.truth is not None,
         seed=request.seed,
     )
-    return Outcome(
+    return IdentificationOutcome(
         result=result,
         robot=known.robot,
         robot_text=known.robot_text,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from daq.robot import Robot
 from estimation.identification.data.reduction import BLOCK_S
-from estimation.identification.data.samples import Wishes
+from estimation.identification.data.samples import Overrides
 from estimation.identification.estimators.methods import DEFAULT_METHODS
 from estimation.identification.estimators.problem import Problem
 from estimation.identification.evaluation.traces import Trace
@@ -44,7 +44,7 @@ class Request:
     methods: tuple[str, ...] = DEFAULT_METHODS
     robot_text: str | None = None
     terms: tuple[str, ...] | None = None
-    wishes: Wishes = field(default_factory=Wishes)
+    wishes: Overrides = field(default_factory=Overrides)
     block_s: float = BLOCK_S
     seed: int = 0
     starts: int = 10
@@ -57,7 +57,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class IdentificationOutcome:
     """What came out.
 
     Attributes:

@@ -126,7 +126,7 @@ class ResidualTest(_Part, frozen=True, kw_only=True):
     """With the sign of the velocity: what friction still explains."""
 
 
-class SimulationErrors(_Part, frozen=True, kw_only=True):
+class SimulationCheck(_Part, frozen=True, kw_only=True):
     """How well the identified arm moves like the real one."""
 
     closed_loop_position_rms_rad: tuple[float, ...] | None
@@ -210,7 +210,7 @@ class Identification(_Part, frozen=True, kw_only=True):
     base_parameters: tuple[BaseParameter, ...]
     parameters: tuple[ParameterValue, ...]
     residuals: tuple[ResidualTest, ...]
-    simulation: SimulationErrors | None
+    simulation: SimulationCheck | None
     """None where it was not asked for."""
     payload: PayloadResult | None = None
     verdict: Verdict

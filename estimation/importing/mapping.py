@@ -25,7 +25,7 @@ import numpy as np
 
 from estimation.errors import DatasetError, OptionError
 from estimation.importing.columns import (
-    Column,
+    SourceColumn,
     find_clocks,
     is_clock,
     join_clock,
@@ -121,7 +121,7 @@ def take(
     return result, notes
 
 
-def _drop_mapped(given: dict[str, list[list[Column]]], mapped: set[str]) -> None:
+def _drop_mapped(given: dict[str, list[list[SourceColumn]]], mapped: set[str]) -> None:
     """What need not be there is not found by name in columns that were said to be another thing."""
     labels = {column.label for key in mapped & set(given) for some in given[key] for column in some}
     for key in _OPTIONAL - mapped & set(given):
@@ -130,10 +130,10 @@ def _drop_mapped(given: dict[str, list[list[Column]]], mapped: set[str]) -> None
 
 
 def _in_robot_order(
-    given: Mapping[str, list[list[Column]]], joints: Sequence[str], mapping: Mapping[str, str]
-) -> tuple[dict[str, list[Column]], list[str]]:
+    given: Mapping[str, list[list[SourceColumn]]], joints: Sequence[str], mapping: Mapping[str, str]
+) -> tuple[dict[str, list[SourceColumn]], list[str]]:
     """Columns by quantity; those of one source by the joints that they are called after."""
-    found: dict[str, list[Column]] = {}
+    found: dict[str, list[SourceColumn]] = {}
     moved: list[str] = []
     notes: list[str] = []
     for key, sources in given.items():
@@ -160,7 +160,7 @@ def _in_robot_order(
     return found, notes
 
 
-def _wrong_names(key: str, columns: Sequence[Column], joints: Sequence[str]) -> list[str]:
+def _wrong_names(key: str, columns: Sequence[SourceColumn], joints: Sequence[str]) -> list[str]:
     """Whether columns that were listed one by one are called after other joints."""
     if key == "t_s" or len(columns) != len(joints):
         return []
@@ -177,7 +177,7 @@ def _check_keys(option: str, given: Mapping[str, str]) -> None:
             raise OptionError(f"{option} {key}=…: expected one of {', '.join(QUANTITIES)}")
 
 
-def _check_apart(found: Mapping[str, list[Column]], mapped: set[str]) -> None:
+def _check_apart(found: Mapping[str, list[SourceColumn]], mapped: set[str]) -> None:
     """No column may be two things; what was found by name never is."""
     seen: dict[str, str] = {}
     for key, columns in found.items():
@@ -196,9 +196,9 @@ def _check_apart(found: Mapping[str, list[Column]], mapped: set[str]) -> None:
 
 def _by_name(
     files: Sequence[ArrayFile], joints: Sequence[str], without: set[str]
-) -> dict[str, list[list[Column]]]:
+) -> dict[str, list[list[SourceColumn]]]:
     """Quantities whose columns are called as usual; of each, columns that belong together."""
-    found: dict[str, dict[str, list[tuple[int, Column]]]] = {}
+    found: dict[str, dict[str, list[tuple[int, SourceColumn]]]] = {}
     clocks = [] if "t_s" in without else [pair for file in files for pair in find_clocks(file)]
     parts = {part.label for pair in clocks for part in pair}
     for file in files:
@@ -209,7 +209,7 @@ def _by_name(
                 continue
             # Called after joints, they are sorted by that later.
             place = 0 if meaning.is_joint else meaning.place
-            column = Column(file, name, values, meaning.unit)
+            column = SourceColumn(file, name, values, meaning.unit)
             if column.label in parts:
                 continue
             found.setdefault(meaning.key, {}).setdefault(f"{file.path}:{meaning.style}", []).append(
@@ -231,7 +231,7 @@ def _by_name(
 
 
 def _combined(
-    key: str, columns: list[Column], joints: int, unit: str | None, *, is_mapped: bool
+    key: str, columns: list[SourceColumn], joints: int, unit: str | None, *, is_mapped: bool
 ) -> Taken:
     wrong = OptionError if is_mapped else DatasetError
     wanted = 1 if key == "t_s" else joints

@@ -45,7 +45,7 @@ class Simulation:
 
 
 @dataclass(frozen=True, slots=True)
-class SimulationErrors:
+class MotionErrors:
     """How far a simulation is off.
 
     Attributes:
@@ -148,7 +148,7 @@ def simulate_closed_loop(
 
 def open_loop_errors(
     arm: ForwardDynamics, stretch: Stretch, *, window_s: float = WINDOW_S
-) -> SimulationErrors:
+) -> MotionErrors:
     """How far an arm is off after short times under the recorded torques.
 
     Args:
@@ -176,10 +176,10 @@ def open_loop_errors(
     errors = np.array(ends)
     # An arm that flew off within a window is as wrong as can be, not missing.
     rms = np.sqrt(np.mean(np.where(np.isfinite(errors), errors, np.inf) ** 2, axis=0))
-    return SimulationErrors(tuple(rms.tolist()), None, len(ends) * window_s, len(ends))
+    return MotionErrors(tuple(rms.tolist()), None, len(ends) * window_s, len(ends))
 
 
-def closed_loop_errors(arm: ForwardDynamics, robot: Robot, stretch: Stretch) -> SimulationErrors:
+def closed_loop_errors(arm: ForwardDynamics, robot: Robot, stretch: Stretch) -> MotionErrors:
     """How far an arm is off in the recorded loop.
 
     Args:
@@ -195,7 +195,7 @@ def closed_loop_errors(arm: ForwardDynamics, robot: Robot, stretch: Stretch) -> 
     rms = np.sqrt(np.mean((motion.q_rad - stretch.q_rad) ** 2, axis=0))
     size = float(np.linalg.norm(stretch.tau_nm))
     percent = 100.0 * float(np.linalg.norm(motion.tau_nm - stretch.tau_nm)) / (size or 1.0)
-    return SimulationErrors(tuple(rms.tolist()), percent, len(stretch) * stretch.period_s, 1)
+    return MotionErrors(tuple(rms.tolist()), percent, len(stretch) * stretch.period_s, 1)
 
 
 def simulate_stretch(arm: ForwardDynamics, robot: Robot, stretch: Stretch) -> Simulation:

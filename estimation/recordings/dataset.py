@@ -55,7 +55,7 @@ OVERLAP_S = 2.0
 to 1e-9 by then."""
 
 
-class Dataset:
+class OpenDataset:
     """An open recording and its usable rows, which are looked for once.
 
     Args:
@@ -138,20 +138,20 @@ def read_stretches(
 
     Args:
         source: The file, or an open recording.
-        rows_max: As for `Dataset.stretches`.
+        rows_max: As for `OpenDataset.stretches`.
         overlap_rows: Likewise.
-        all_modes: As for `Dataset`.
+        all_modes: As for `OpenDataset`.
         rows_min: Likewise.
 
     Yields:
-        As `Dataset.stretches`.
+        As `OpenDataset.stretches`.
 
     Raises:
         RecordingError: The file is not a recording, or damaged.
         DatasetError: Its times do not rise, or an argument is out of range.
     """
     with _opened(source) as recording:
-        dataset = Dataset(recording, all_modes=all_modes, rows_min=rows_min)
+        dataset = OpenDataset(recording, all_modes=all_modes, rows_min=rows_min)
         yield from dataset.stretches(rows_max=rows_max, overlap_rows=overlap_rows)
 
 

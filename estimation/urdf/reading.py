@@ -21,7 +21,7 @@ _OURS = "our choice, the URDF states none"
 
 
 @dataclass(frozen=True, slots=True)
-class RobotFile:
+class ConvertedRobot:
     """A robot file that can be analysed.
 
     Attributes:
@@ -40,7 +40,7 @@ def robot_from_urdf(
     name: str | None = None,
     tip: str | None = None,
     lock: Mapping[str, float] | None = None,
-) -> RobotFile:
+) -> ConvertedRobot:
     """Makes a robot file of the chain of turning joints in a URDF.
 
     Frames are turned so that z is each joint's axis; fixed joints and joints that are held are
@@ -83,7 +83,7 @@ def robot_from_urdf(
         lines += ["", "[[joints]]", *_joint_lines(part, joint_name, warnings)]
     made = "\n".join(lines) + "\n"
     parse_robot(made, source)
-    return RobotFile(made, tuple(warnings))
+    return ConvertedRobot(made, tuple(warnings))
 
 
 def _joint_lines(part: ChainJoint, name: str, warnings: list[str]) -> Iterator[str]:

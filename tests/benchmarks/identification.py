@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daq.recording import open_recording
-from estimation.identification.data.samples import Samples, Wishes, choose_preparation
+from estimation.identification.data.samples import Overrides, Samples, choose_preparation
 from estimation.model.regressor import Regressor
 from estimation.recordings.dataset import read_stretches
 from estimation.signals.filters import low_pass
@@ -163,7 +163,7 @@ def _prepare_figaroh(
         _run(str(python), "-m", "pip", "install", "--quiet", FIGAROH)
     except (RunFailedError, OSError) as error:
         return f"{FIGAROH} cannot be installed into {environment}: {error}"
-    settings, _ = choose_preparation(open_stretches(paths[:1]), Wishes())
+    settings, _ = choose_preparation(open_stretches(paths[:1]), Overrides())
     with open_recording(paths[0]) as recording:
         robot = recording.robot
     data: dict[str, Any] = {
@@ -182,7 +182,7 @@ def _prepare_figaroh(
 
 
 def _figaroh_errors(paths: tuple[Path, Path], folder: Path) -> dict[str, dict[str, list[float]]]:
-    settings, _ = choose_preparation(open_stretches(paths[:1]), Wishes())
+    settings, _ = choose_preparation(open_stretches(paths[:1]), Overrides())
     predicted = np.load(folder / "predicted.npz")
     return {
         f"FIGAROH, {title}": {
@@ -199,7 +199,7 @@ def _percent(
     """Of moving rows and of all rows, as `Factors.error_percent` counts them."""
     with open_recording(path) as recording:
         switching = Regressor(recording.robot).switching
-    ((_, rows),) = Samples(open_stretches([path]), settings, switching, Wishes())
+    ((_, rows),) = Samples(open_stretches([path]), settings, switching, Overrides())
     (stretch,) = read_stretches(path)
     smooth = low_pass(
         predicted_nm, order=settings.order, cutoff_hz=settings.cutoff_hz, rate_hz=stretch.rate_hz

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from daq.robot import Robot, load_robot
 from estimation.excitation.fourier import FreeCoefficients
-from estimation.excitation.motion import Motion
+from estimation.excitation.motion import SampledMotion
 from estimation.identification.data.factors import Factors
 from estimation.identification.data.reduction import Reducer
 from estimation.identification.estimators.bounds import Bounds, bounds_of
@@ -76,7 +76,7 @@ def fourier_motion(
     rate_hz: float = RATE_HZ,
     speed_max_rad_s: float = 3.0,
     moving: Sequence[int] | None = None,
-) -> Motion:
+) -> SampledMotion:
     """A random series of 5 harmonics of 0.1 Hz; joints that are not `moving` stand still."""
     generator = np.random.default_rng(seed)
     free = FreeCoefficients(5)
@@ -107,7 +107,7 @@ def coloured(
 
 
 def prepared(
-    motion: Motion, tau_nm: FloatArray, *, use: NDArray[np.bool_] | None = None
+    motion: SampledMotion, tau_nm: FloatArray, *, use: NDArray[np.bool_] | None = None
 ) -> Prepared:
     return Prepared(
         source=Path("synthetic.h5"),
@@ -124,7 +124,7 @@ def prepared(
 
 def simulated(
     theta: FloatArray,
-    motion: Motion,
+    motion: SampledMotion,
     *,
     terms: tuple[str, ...] | None = None,
     noise_nm: float = 0.0,
@@ -171,7 +171,7 @@ def example(noise_nm: float = 0.05, seed: int = 1) -> Problem:
     return make_problem(simulated(true_theta(seed), fourier_motion(), noise_nm=noise_nm, seed=seed))
 
 
-def position_law(motion: Motion) -> PositionLaw:
+def position_law(motion: SampledMotion) -> PositionLaw:
     """The robot file's gains on a reference."""
     robot = laas4()
     gains = [joint.control.position for joint in robot.joints]

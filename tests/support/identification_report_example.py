@@ -21,7 +21,7 @@ from estimation.identification.result import (
     PayloadResult,
     RecordingSummary,
     ResidualTest,
-    SimulationErrors,
+    SimulationCheck,
     Verdict,
 )
 from estimation.model.parameters import INERTIAL, INERTIAL_UNITS, TERMS
@@ -260,7 +260,7 @@ def make_example(
             )
             for name in names
         ),
-        simulation=SimulationErrors(
+        simulation=SimulationCheck(
             closed_loop_position_rms_rad=(0.004,) * joints,
             closed_loop_torque_percent=6.2,
             open_loop_position_rms_rad=(0.05,) * joints,

@@ -11,7 +11,7 @@ from identification_examples import fourier_motion
 from recording_maker import make_recording
 
 from daq.robot import parse_robot, robot_text
-from estimation.excitation.motion import Motion
+from estimation.excitation.motion import SampledMotion
 from estimation.model.parameters import cad_vector, choose_parameters
 from estimation.model.regressor import Regressor
 from estimation.recordings.board_effects import CURRENT_FILTER_S, VELOCITY_FILTER_S
@@ -24,7 +24,7 @@ ARM_TEXT = robot_text("laas4")
 def made_recording(
     path: Path,
     *,
-    motion: Motion | None = None,
+    motion: SampledMotion | None = None,
     seed: int = 0,
     duration_s: float = 8.0,
     link: str = MARK,

@@ -24,7 +24,7 @@ from tools.shared.progress import progress_steps
 from tools.version import __version__
 
 if TYPE_CHECKING:
-    from estimation.identification.pipeline import Outcome, Request
+    from estimation.identification.pipeline import IdentificationOutcome, Request
 
 _NAMES = (
     "cad, uls, wls, irls, tls, iv, cls1, cls2, cls3, cls2-prior, cls2-wls, slsqp, sa, or all;"
@@ -166,7 +166,9 @@ def _identify(arguments: argparse.Namespace) -> int:
     return OK
 
 
-def _written(arguments: argparse.Namespace, outcome: Outcome) -> tuple[list[Path], str]:
+def _written(
+    arguments: argparse.Namespace, outcome: IdentificationOutcome
+) -> tuple[list[Path], str]:
     """The files that were written, and why not all of them."""
     if arguments.out is None:
         return [], ""
@@ -178,7 +180,7 @@ def _written(arguments: argparse.Namespace, outcome: Outcome) -> tuple[list[Path
 
 
 def _request(arguments: argparse.Namespace) -> Request:
-    from estimation.identification.data.samples import Wishes  # noqa: PLC0415
+    from estimation.identification.data.samples import Overrides  # noqa: PLC0415
     from estimation.identification.estimators.methods import (  # noqa: PLC0415 - takes a second
         DEFAULT_METHODS,
         METHODS,
@@ -212,7 +214,7 @@ def _request(arguments: argparse.Namespace) -> Request:
     if problems:
         raise ConfigError("armature identify", problems)
     terms = None if arguments.terms is None else tuple(arguments.terms.replace(",", " ").split())
-    wishes = Wishes(
+    wishes = Overrides(
         cutoff_hz=arguments.cutoff,
         velocity=arguments.velocity,
         method=arguments.filter,

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from estimation.bench.report.picture import BenchPicture, PlateauColumns
 from estimation.bench.report.words import quantity_text
-from estimation.bench.result import Quantity
+from estimation.bench.result import EstimatedQuantity
 from estimation.reporting.axes import find_peak, write_label
 from estimation.reporting.palette import PALETTE
 from estimation.types import FloatArray
@@ -96,7 +96,9 @@ def set_speeds(axes: Axes, picture: BenchPicture, points: PlateauColumns) -> flo
     return peak
 
 
-def draw_box(axes: Axes, rows: Sequence[tuple[str, Quantity | None, str]], y: float) -> None:
+def draw_box(
+    axes: Axes, rows: Sequence[tuple[str, EstimatedQuantity | None, str]], y: float
+) -> None:
     """A box of numbers at the left.
 
     Args:

@@ -15,7 +15,7 @@ from daq.robot.geometry import joint_poses
 from estimation.errors import DatasetError
 from estimation.files import name_text
 from estimation.identification.data.reduction import Reducer
-from estimation.identification.data.samples import Samples, Wishes, choose_preparation
+from estimation.identification.data.samples import Overrides, Samples, choose_preparation
 from estimation.identification.data.segments import Stretches
 from estimation.identification.evaluation.judging import Data
 from estimation.identification.request import Request
@@ -23,7 +23,7 @@ from estimation.identification.result import RecordingSummary
 from estimation.model.base import BaseParameters, find_base
 from estimation.model.parameters import choose_parameters
 from estimation.model.regressor import Regressor
-from estimation.recordings.dataset import Dataset
+from estimation.recordings.dataset import OpenDataset
 from estimation.signals.preparation import PreparationSettings
 from estimation.signals.spectra import CUTOFF_MIN_HZ
 
@@ -68,7 +68,7 @@ class Gathered:
 
 
 @contextmanager
-def open_datasets(request: Request) -> Iterator[Mapping[Path, Dataset]]:
+def open_datasets(request: Request) -> Iterator[Mapping[Path, OpenDataset]]:
     """Open every recording of a request, once, and find its usable rows.
 
     Raises:
@@ -79,12 +79,12 @@ def open_datasets(request: Request) -> Iterator[Mapping[Path, Dataset]]:
     with ExitStack() as files:
         recordings = [files.enter_context(open_recording(path)) for path in paths]
         all_modes = request.wishes.all_modes
-        datasets = (Dataset(recording, all_modes=all_modes) for recording in recordings)
+        datasets = (OpenDataset(recording, all_modes=all_modes) for recording in recordings)
         yield dict(zip(paths, datasets, strict=True))
 
 
 def gather(
-    request: Request, datasets: Mapping[Path, Dataset], progress: Callable[[str], None]
+    request: Request, datasets: Mapping[Path, OpenDataset], progress: Callable[[str], None]
 ) -> Gathered:
     """Read recordings and reduce them.
 
@@ -232,7 +232,7 @@ def reduce_samples(
     return Data(moving, moving.united(reducer.left_out()))
 
 
-def summary_of(dataset: Dataset, wishes: Wishes) -> RecordingSummary:
+def summary_of(dataset: OpenDataset, wishes: Overrides) -> RecordingSummary:
     """How much of a recording is used, and why not all of it."""
     found, path = dataset.summary, dataset.path
     share = wishes.rows[1] - wishes.rows[0]
@@ -258,7 +258,7 @@ def _truth(
     return first if all(robot == first for robot in others) else None
 
 
-def _validation_of(request: Request) -> tuple[tuple[Path, ...], Wishes]:
+def _validation_of(request: Request) -> tuple[tuple[Path, ...], Overrides]:
     """Recordings to judge by, and which of their rows: all, or those that were not identified."""
     if request.has_split:
         return request.recordings, replace(request.wishes, is_outside=True)

@@ -22,7 +22,7 @@ SLOW_SHARE = 0.03
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
+class Overrides:
     """What the user decides; None for what follows from the samples.
 
     Attributes:
@@ -69,7 +69,7 @@ class Samples:
         stretches: Stretches,
         settings: PreparationSettings,
         switching: Callable[[FloatArray], FloatArray],
-        wishes: Wishes,
+        wishes: Overrides,
     ) -> None:
         self._stretches = stretches
         self.paths = stretches.paths
@@ -135,7 +135,7 @@ class Samples:
 
 
 def choose_preparation(
-    stretches: Stretches, wishes: Wishes
+    stretches: Stretches, wishes: Overrides
 ) -> tuple[PreparationSettings, tuple[str, ...]]:
     """Choose how recordings are prepared, from the beginning of each.
 

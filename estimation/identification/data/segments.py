@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from estimation.errors import DatasetError
-from estimation.recordings.dataset import Dataset
+from estimation.recordings.dataset import OpenDataset
 from estimation.recordings.segment import Stretch
 
 KEPT_ROWS_MAX = 60_000
@@ -23,7 +23,7 @@ class Stretches:
         datasets: The recordings, open for as long as this is used.
     """
 
-    def __init__(self, datasets: Sequence[Dataset]) -> None:
+    def __init__(self, datasets: Sequence[OpenDataset]) -> None:
         self._datasets = tuple(datasets)
         self._kept: dict[int, list[Stretch]] = {}
         self._kept_rows = 0
@@ -79,7 +79,7 @@ class Stretches:
                 raise DatasetError(f"{dataset.path}: holds no samples that could be used{why}")
 
 
-def _why(dataset: Dataset) -> str:
+def _why(dataset: OpenDataset) -> str:
     left_out = dataset.summary.left_out
     if not left_out:
         return "; it is empty"

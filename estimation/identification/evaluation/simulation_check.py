@@ -10,10 +10,10 @@ import numpy as np
 
 from estimation.errors import EstimationError
 from estimation.identification.estimators.problem import Problem
-from estimation.identification.result import SimulationErrors
+from estimation.identification.result import SimulationCheck
 from estimation.model.forward_dynamics import ForwardDynamics
 from estimation.model.simulation import WINDOW_S, closed_loop_errors, open_loop_errors
-from estimation.recordings.dataset import Dataset
+from estimation.recordings.dataset import OpenDataset
 from estimation.recordings.segment import Stretch
 
 _LONGEST_S = 20.0
@@ -21,8 +21,8 @@ _LONGEST_S = 20.0
 
 
 def simulate_recording(
-    problem: Problem, theta: tuple[float, ...], dataset: Dataset
-) -> SimulationErrors:
+    problem: Problem, theta: tuple[float, ...], dataset: OpenDataset
+) -> SimulationCheck:
     """Simulate the beginning of a recording with identified parameters.
 
     Args:
@@ -56,7 +56,7 @@ def simulate_recording(
             closed = closed_loop_errors(arm, regressor.robot, part)
         except EstimationError as error:
             notes.append(f"closed loop: {error}")
-    return SimulationErrors(
+    return SimulationCheck(
         closed_loop_position_rms_rad=closed.rms_rad if closed else None,
         closed_loop_torque_percent=closed.torque_percent if closed else None,
         open_loop_position_rms_rad=opened.rms_rad if opened else None,

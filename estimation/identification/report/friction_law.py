@@ -22,7 +22,7 @@ _Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FrictionLaw:
+class JointFrictionLaw:
     """Friction of one joint, at the joint.
 
     Attributes:
@@ -70,9 +70,9 @@ class JointFriction:
         true: On the mock.
     """
 
-    identified: FrictionLaw | None
-    cad: FrictionLaw | None
-    true: FrictionLaw | None
+    identified: JointFrictionLaw | None
+    cad: JointFrictionLaw | None
+    true: JointFrictionLaw | None
 
 
 def find_friction(result: Identification) -> tuple[JointFriction, ...]:
@@ -103,10 +103,10 @@ def has_coupled_friction(result: Identification) -> bool:
     return any(base.kind in kinds for base in result.base_parameters)
 
 
-def _law(values: Mapping[_Key, float | None], joint: str) -> FrictionLaw | None:
+def _law(values: Mapping[_Key, float | None], joint: str) -> JointFrictionLaw | None:
     own = {
         DYNAMICS[kind]: value for kind in _KINDS if (value := values.get((joint, kind))) is not None
     }
     if not own.keys() & {DYNAMICS["viscous"], DYNAMICS["coulomb"]}:
         return None
-    return FrictionLaw(**own)
+    return JointFrictionLaw(**own)

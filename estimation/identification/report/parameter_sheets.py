@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from estimation.identification.evaluation.traces import Trace
 from estimation.identification.evaluation.uncertainty import ESSENTIAL_PERCENT
-from estimation.identification.report.friction_law import FrictionLaw, find_friction
+from estimation.identification.report.friction_law import JointFrictionLaw, find_friction
 from estimation.identification.report.layout import (
     Cells,
     finish_sheet,
@@ -66,7 +66,7 @@ def draw_friction(result: Identification, traces: Sequence[Trace]) -> Sheet:
     return joint_panels(result, "Friction laws", Cells(columns, 2.3), draw, labels=labels)
 
 
-def _draw_law(axes: Axes, speed: FloatArray, law: FrictionLaw, label: str) -> FloatArray:
+def _draw_law(axes: Axes, speed: FloatArray, law: JointFrictionLaw, label: str) -> FloatArray:
     look = _LAWS[label]
     sides = np.where(np.arange(len(speed)) < len(speed) // 2, -1.0, 1.0)
     moving = np.where(speed == 0.0, sides * np.finfo(np.float64).tiny, speed)

@@ -21,7 +21,7 @@ from estimation.bench.record import JointRecord, read_record
 from estimation.bench.report.figure import draw_bench
 from estimation.bench.report.page import make_page
 from estimation.bench.report.picture import BenchPicture
-from estimation.bench.result import BenchResult, Cause, Plateau, Quantity
+from estimation.bench.result import BenchResult, Cause, EstimatedQuantity, Plateau
 from estimation.bench.result_file import read_result, write_result
 from estimation.errors import DatasetError
 from estimation.reporting.sheet import make_svg
@@ -143,7 +143,7 @@ def test_parts_that_were_interrupted_end_where_the_next_event_is(tmp_path: Path)
 # --- the truth ------------------------------------------------------------------------------------
 
 
-def check_true(quantity: Quantity | None, *, rel: float) -> None:
+def check_true(quantity: EstimatedQuantity | None, *, rel: float) -> None:
     assert quantity is not None
     assert quantity.truth is not None
     assert quantity.low is not None

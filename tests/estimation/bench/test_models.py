@@ -19,7 +19,7 @@ from estimation.bench.models import (
     predict,
     select,
 )
-from estimation.bench.record import Drive
+from estimation.bench.record import DriveConstants
 from estimation.errors import DatasetError
 from estimation.types import FloatArray
 
@@ -29,8 +29,8 @@ SIGMA_NM = 1.5e-5
 DRAWS, MODEL_DRAWS = 200, 100
 
 
-def make_drive(reduction: float = 31.0, efficiency: float = 1.0) -> Drive:
-    return Drive(
+def make_drive(reduction: float = 31.0, efficiency: float = 1.0) -> DriveConstants:
+    return DriveConstants(
         k_i_nm_per_a=0.02757,
         reduction=reduction,
         load_to_motor=1.0 / reduction / efficiency,
@@ -47,13 +47,13 @@ def both_ways(speeds_rad_s: FloatArray, repetitions: int = 2) -> FloatArray:
 
 
 def simple_nm(
-    speed: FloatArray, b: float = B_NMS, f: float = F_NM, drive: Drive = DRIVE
+    speed: FloatArray, b: float = B_NMS, f: float = F_NM, drive: DriveConstants = DRIVE
 ) -> FloatArray:
     return np.array([b * v + math.copysign(f * drive.load_to_motor, v) for v in speed])
 
 
 def asymmetric_nm(
-    speed: FloatArray, b: tuple[float, float], f: tuple[float, float], drive: Drive = DRIVE
+    speed: FloatArray, b: tuple[float, float], f: tuple[float, float], drive: DriveConstants = DRIVE
 ) -> FloatArray:
     back = [int(v < 0.0) for v in speed]
     pairs = zip(speed, back, strict=True)
@@ -61,7 +61,7 @@ def asymmetric_nm(
 
 
 def stribeck_nm(
-    speed: FloatArray, static_nm: float, v_s: float, drive: Drive = DRIVE
+    speed: FloatArray, static_nm: float, v_s: float, drive: DriveConstants = DRIVE
 ) -> FloatArray:
     extra = [
         math.copysign((static_nm - F_NM) * math.exp(-((v / drive.reduction / v_s) ** 2)), v)
@@ -99,7 +99,9 @@ def approx(value: float, rel: float = 1e-6) -> object:
 
 @settings(max_examples=15)
 @given(sweeps, drives, viscous, coulomb)
-def test_coulomb_and_viscous_are_exact(speed: FloatArray, drive: Drive, b: float, f: float) -> None:
+def test_coulomb_and_viscous_are_exact(
+    speed: FloatArray, drive: DriveConstants, b: float, f: float
+) -> None:
     points = Points(speed, simple_nm(speed, b, f, drive), drive)
     fit = fitted(points)["coulomb_viscous"]
     assert fit.parameters == {"b_eq_nms": approx(b), "f_nm": approx(f)}
@@ -113,7 +115,7 @@ def test_coulomb_and_viscous_are_exact(speed: FloatArray, drive: Drive, b: float
 @settings(max_examples=15)
 @given(sweeps, drives, st.tuples(viscous, viscous), st.tuples(coulomb, coulomb))
 def test_both_directions_are_exact(
-    speed: FloatArray, drive: Drive, b: tuple[float, float], f: tuple[float, float]
+    speed: FloatArray, drive: DriveConstants, b: tuple[float, float], f: tuple[float, float]
 ) -> None:
     fit = fitted(Points(speed, asymmetric_nm(speed, b, f, drive), drive))["asymmetric"]
     assert fit.parameters == {
@@ -126,7 +128,7 @@ def test_both_directions_are_exact(
     }
 
 
-def grid_of(speed: FloatArray, drive: Drive) -> FloatArray:
+def grid_of(speed: FloatArray, drive: DriveConstants) -> FloatArray:
     """Where v_s is looked for: 60 steps from half the slowest to half the fastest, at the joint."""
     slow, fast = np.min(np.abs(speed)), np.max(np.abs(speed))
     ratio = (fast / slow) ** (1.0 / 59.0)
@@ -135,7 +137,9 @@ def grid_of(speed: FloatArray, drive: Drive) -> FloatArray:
 
 @settings(max_examples=15)
 @given(sweeps, drives, st.floats(1.1, 3.0), st.integers(20, 45))
-def test_stribeck_is_exact(speed: FloatArray, drive: Drive, static: float, place: int) -> None:
+def test_stribeck_is_exact(
+    speed: FloatArray, drive: DriveConstants, static: float, place: int
+) -> None:
     v_s = float(grid_of(speed, drive)[place])
     torque = stribeck_nm(speed, static * F_NM, v_s, drive)
     fit = fitted(Points(speed, torque, drive))["stribeck"]

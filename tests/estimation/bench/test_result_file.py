@@ -12,7 +12,7 @@ from bench_examples import make_result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from estimation.bench.result import Quantity
+from estimation.bench.result import EstimatedQuantity
 from estimation.bench.result_file import FILE_SIZE_MAX, read_result, replace_file, write_result
 from estimation.errors import DatasetError, EstimationError
 
@@ -59,7 +59,7 @@ def test_numbers_and_texts_survive_exactly(
     tmp_path_factory: pytest.TempPathFactory, value: float, text: str
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "any.json"
-    result = msgspec.structs.replace(RESULT, f_nm=Quantity(value=value), joint=text)
+    result = msgspec.structs.replace(RESULT, f_nm=EstimatedQuantity(value=value), joint=text)
     write_result(path, result)
     assert read_result(path) == result
 

@@ -16,7 +16,7 @@ from recording_maker import make_recording
 from daq.robot import robot_text
 from estimation.errors import DatasetError, EstimationError
 from estimation.identification.evaluation.simulation_check import simulate_recording
-from estimation.identification.pipeline import Outcome, Request, identify
+from estimation.identification.pipeline import IdentificationOutcome, Request, identify
 
 QUICK = ("uls", "cls2")
 
@@ -37,7 +37,7 @@ def unknown(directory: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def outcome(known: Path, unknown: Path) -> Outcome:
+def outcome(known: Path, unknown: Path) -> IdentificationOutcome:
     return identify(Request(recordings=(known,), validations=(unknown,), version="1.2"))
 
 
@@ -48,7 +48,7 @@ def test_steps_are_told_in_order(known: Path, unknown: Path) -> None:
     assert steps == ["reading", "reading validation", "uls", "cls2", "judging"]
 
 
-def test_an_outcome_holds_together(outcome: Outcome) -> None:
+def test_an_outcome_holds_together(outcome: IdentificationOutcome) -> None:
     result = outcome.result
     assert outcome.robot_text == ARM_TEXT
     assert outcome.robot.name == result.robot == "laas4"
@@ -71,7 +71,9 @@ def test_an_outcome_holds_together(outcome: Outcome) -> None:
     assert result.payload is None
 
 
-def test_what_can_exist_is_chosen_before_what_fits_better(known: Path, outcome: Outcome) -> None:
+def test_what_can_exist_is_chosen_before_what_fits_better(
+    known: Path, outcome: IdentificationOutcome
+) -> None:
     assert outcome.result.chosen == "cls2"
     base_only = identify(Request(recordings=(known,), methods=("cad", "uls", "wls")))
     assert base_only.result.chosen == "uls"

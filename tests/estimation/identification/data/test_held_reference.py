@@ -15,7 +15,7 @@ from estimation.identification.data import gathering
 from estimation.identification.pipeline import identify
 from estimation.identification.request import Request
 from estimation.identification.result import BaseParameter
-from estimation.recordings.dataset import Dataset
+from estimation.recordings.dataset import OpenDataset
 from tools.main import main
 from tools.running.mock_options import true_robot
 
@@ -49,8 +49,8 @@ def test_corrected_the_friction_is_the_true_one(recording: Path) -> None:
 
 
 def test_uncorrected_it_is_negative(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    as_it_was = partial(Dataset, holds_reference=lambda _profile: False)
-    monkeypatch.setattr(gathering, "Dataset", as_it_was)
+    as_it_was = partial(OpenDataset, holds_reference=lambda _profile: False)
+    monkeypatch.setattr(gathering, "OpenDataset", as_it_was)
     for row in viscous(recording):
         assert row.true is not None
         assert row.value < -3.0 * row.true  # -6 to -19 times

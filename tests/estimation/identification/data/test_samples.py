@@ -23,7 +23,7 @@ from estimation.identification.data.gathering import (
     reduce_samples,
     summary_of,
 )
-from estimation.identification.data.samples import Samples, Wishes, choose_preparation
+from estimation.identification.data.samples import Overrides, Samples, choose_preparation
 from estimation.signals.preparation import PreparationSettings
 
 
@@ -40,8 +40,8 @@ def recordings(directory: Path) -> tuple[Path, Path]:
     return whole, holey
 
 
-def samples_of(paths: tuple[Path, ...], wishes: Wishes | None = None) -> Samples:
-    wishes = Wishes() if wishes is None else wishes
+def samples_of(paths: tuple[Path, ...], wishes: Overrides | None = None) -> Samples:
+    wishes = Overrides() if wishes is None else wishes
     stretches = open_stretches(paths)
     settings_, _ = choose_preparation(stretches, wishes)
     return Samples(stretches, settings_, model_of()[0].switching, wishes)
@@ -88,7 +88,7 @@ def test_a_part_and_the_rest_are_everything(
     chosen = PreparationSettings(cutoff_hz=15.0, decimation=16, trim_s=0.5, velocity="measured")
     whole, inside, outside = (
         times(Samples(open_stretches(recordings), chosen, model_of()[0].switching, wishes))
-        for wishes in (Wishes(), Wishes(rows=cut), Wishes(rows=cut, is_outside=True))
+        for wishes in (Overrides(), Overrides(rows=cut), Overrides(rows=cut, is_outside=True))
     )
     assert not set(inside) & set(outside)
     assert sorted([*inside, *outside]) == whole
@@ -100,7 +100,7 @@ def test_a_part_and_the_rest_are_everything(
 
 def test_a_part_has_the_columns_of_the_whole(recordings: tuple[Path, Path]) -> None:
     (_, whole), *_ = samples_of(recordings)
-    (_, part), *_ = samples_of(recordings, Wishes(rows=(0.25, 0.5)))
+    (_, part), *_ = samples_of(recordings, Overrides(rows=(0.25, 0.5)))
     chosen = np.isin(whole.t_s, part.t_s)
     assert 0.2 * len(whole) < len(part) < 0.35 * len(whole)
     for name in ("q_rad", "dq_rad_s", "ddq_rad_s2", "tau_nm", "tau_raw_nm", "use", "switching"):
@@ -115,20 +115,22 @@ def test_the_period_of_each_recording_is_found(directory: Path) -> None:
 
 
 def test_slow_joints_do_not_count(recordings: tuple[Path, Path]) -> None:
-    chosen, notes = choose_preparation(open_stretches(recordings), Wishes())
+    chosen, notes = choose_preparation(open_stretches(recordings), Overrides())
     assert isinstance(chosen.exclude_slow_rad_s, tuple)
     assert all(0.01 < limit < 0.1 for limit in chosen.exclude_slow_rad_s)
     assert "does not count in the fit" in notes[-1]
-    fixed, _ = choose_preparation(open_stretches(recordings), Wishes(slow_rad_s=0.5, cutoff_hz=7.0))
+    fixed, _ = choose_preparation(
+        open_stretches(recordings), Overrides(slow_rad_s=0.5, cutoff_hz=7.0)
+    )
     assert (fixed.exclude_slow_rad_s, fixed.cutoff_hz) == (0.5, 7.0)
-    (_, part), *_ = samples_of(recordings, Wishes(slow_rad_s=0.0))
+    (_, part), *_ = samples_of(recordings, Overrides(slow_rad_s=0.0))
     assert part.use.all()
 
 
 def test_wishes_are_fulfilled(recordings: tuple[Path, Path]) -> None:
     for velocity in ("measured", "differentiated"):
         chosen, _ = choose_preparation(
-            open_stretches(recordings), Wishes(velocity=velocity, method="fft")
+            open_stretches(recordings), Overrides(velocity=velocity, method="fft")
         )
         assert (chosen.velocity, chosen.method) == (velocity, "fft")
 
@@ -137,9 +139,9 @@ def test_recordings_without_anything_usable_are_named(directory: Path) -> None:
     short = made_recording(directory / "short.h5", duration_s=0.25)
     shorter = made_recording(directory / "shorter.h5", duration_s=0.1)
     with pytest.raises(DatasetError, match=r"short\.h5: too short"):
-        choose_preparation(open_stretches([short]), Wishes())
+        choose_preparation(open_stretches([short]), Overrides())
     with pytest.raises(DatasetError, match=r"shorter\.h5: holds no samples that could be used"):
-        choose_preparation(open_stretches([short, shorter]), Wishes())
+        choose_preparation(open_stretches([short, shorter]), Overrides())
 
 
 def test_recordings_of_different_rates_are_refused(
@@ -147,7 +149,7 @@ def test_recordings_of_different_rates_are_refused(
 ) -> None:
     slow = made_recording(directory / "slow.h5", rate_hz=500.0)
     with pytest.raises(DatasetError, match=r"different rates .*500.* Hz"):
-        choose_preparation(open_stretches([recordings[0], slow]), Wishes())
+        choose_preparation(open_stretches([recordings[0], slow]), Overrides())
 
 
 def test_factors_of_rows_that_count_and_of_all(recordings: tuple[Path, Path]) -> None:
@@ -162,18 +164,18 @@ def test_factors_of_rows_that_count_and_of_all(recordings: tuple[Path, Path]) ->
 
 def test_joints_that_are_all_slow_leave_no_rows(recordings: tuple[Path, Path]) -> None:
     regressor, base = model_of()
-    samples = samples_of(recordings, Wishes(slow_rad_s=100.0))
+    samples = samples_of(recordings, Overrides(slow_rad_s=100.0))
     with pytest.raises(DatasetError, match="no rows are left"):
         reduce_samples(regressor, base, samples, block_s=0.5)
 
 
 def test_how_much_is_used_is_said(recordings: tuple[Path, Path]) -> None:
-    whole = summary_of(open_dataset(recordings[1]), Wishes())
+    whole = summary_of(open_dataset(recordings[1]), Overrides())
     assert (whole.file, whole.rows) == ("holey.h5", 7400)
     assert whole.rows_used + sum(whole.left_out.values()) == whole.rows
     for is_outside, share in ((False, 0.25), (True, 0.75)):
         part = summary_of(
-            open_dataset(recordings[1]), Wishes(rows=(0.25, 0.5), is_outside=is_outside)
+            open_dataset(recordings[1]), Overrides(rows=(0.25, 0.5), is_outside=is_outside)
         )
         assert part.rows_used == pytest.approx(share * whole.rows_used, abs=1)
         assert part.rows_used + sum(part.left_out.values()) == part.rows
