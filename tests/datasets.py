@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from daq.recording import open_recording
-from estimation.identification.data.segments import Stretches
+from estimation.identification.data.segments import Segments
 from estimation.recordings.dataset import OpenDataset
 from estimation.recordings.usable_rows import DatasetSummary
 
@@ -16,8 +16,8 @@ def open_dataset(path: Path, **options: Any) -> OpenDataset:
     return OpenDataset(open_recording(path), **options)
 
 
-def open_stretches(paths: Sequence[Path]) -> Stretches:
-    return Stretches([open_dataset(path) for path in paths])
+def open_segments(paths: Sequence[Path]) -> Segments:
+    return Segments([open_dataset(path) for path in paths])
 
 
 def summarise(path: Path, **options: Any) -> DatasetSummary:

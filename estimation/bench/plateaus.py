@@ -1,4 +1,4 @@
-"""From samples to plateaus: the mean current of a stretch of constant speed, or why there is none.
+"""From samples to plateaus: the mean current of a segment of constant speed, or why there is none.
 
 What is averaged and how, `window` knows; what speaks against it, `rejection`.
 """

@@ -97,7 +97,7 @@ def _check_encoder(window: PlateauWindow, gains_advice: str) -> str:
 
 
 def _check_slip(window: PlateauWindow, gains_advice: str) -> str:
-    """Stretches in which the current is far below what it usually is."""
+    """Segments in which the current is far below what it usually is."""
     if window.record.header.window_rad is not None:
         return ""  # gravity changes on the way
     blocks = np.abs(window.blocks())

@@ -50,7 +50,7 @@ class Cause(enum.Enum):
 
 
 class Plateau(msgspec.Struct, frozen=True, kw_only=True):
-    """A stretch of constant speed.
+    """A segment of constant speed.
 
     Attributes:
         number: In the order in which they were driven, from 1.

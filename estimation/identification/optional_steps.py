@@ -9,7 +9,7 @@ from pathlib import Path
 from estimation.files import name_text
 from estimation.identification.data.gathering import Gathered, reduce_samples
 from estimation.identification.data.samples import Samples
-from estimation.identification.data.segments import Stretches
+from estimation.identification.data.segments import Segments
 from estimation.identification.estimators.instruments import make_instruments
 from estimation.identification.estimators.problem import Instruments, Problem
 from estimation.identification.evaluation.simulation_check import simulate_recording
@@ -28,7 +28,7 @@ def find_instruments(request: Request, known: Gathered) -> Instruments | None:
     """Instruments of the recordings, if they are asked for and can be had."""
     if "iv" not in request.methods:
         return None
-    return make_instruments(known.regressor, known.settings, known.stretches)
+    return make_instruments(known.regressor, known.settings, known.segments)
 
 
 def find_simulation(
@@ -57,8 +57,8 @@ def find_payload(
     if not request.payloads:
         return None
     progress("payload")
-    stretches = Stretches([datasets[path] for path in request.payloads])
-    samples = Samples(stretches, settings, problem.regressor.switching, request.wishes)
+    segments = Segments([datasets[path] for path in request.payloads])
+    samples = Samples(segments, settings, problem.regressor.switching, request.overrides)
     data = reduce_samples(problem.regressor, problem.base, samples, block_s=request.block_s)
     loaded = replace(problem, factors=data.moving, samples=samples.prepared)
     found = identify_payload(problem, loaded)

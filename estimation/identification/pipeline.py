@@ -14,7 +14,7 @@ from estimation.identification.estimators.bounds import bounds_of
 from estimation.identification.estimators.methods import METHODS
 from estimation.identification.estimators.problem import Problem
 from estimation.identification.estimators.relaxation import relax_bounds
-from estimation.identification.evaluation.data_checks import find_suspicions
+from estimation.identification.evaluation.data_checks import check_data
 from estimation.identification.evaluation.judging import judge
 from estimation.identification.evaluation.traces import Trace, make_trace, residual_tests
 from estimation.identification.evaluation.uncertainty import find_uncertainty
@@ -110,7 +110,7 @@ def _identify(
             joint_names=names,
             residuals=residuals,
             base=base_parameters,
-            suspicions=find_suspicions(problem, traces, known.recordings),
+            data_checks=check_data(problem, traces, known.recordings),
             is_relaxed=bool(relaxed),
         ),
         seconds=time.perf_counter() - started_s,

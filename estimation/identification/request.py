@@ -26,13 +26,13 @@ class Request:
         methods: Names of estimators.
         robot_text: A robot file in place of the one inside the recordings.
         terms: In place of the robot file's.
-        wishes: How samples are prepared.
+        overrides: How samples are prepared.
         block_s: Length of the blocks that are drawn for intervals.
         seed: Of everything random.
         starts: Of searches.
         payloads: Recordings of the same arm with something in its hand.
         is_simulated: Whether to simulate the identified arm, which takes seconds.
-        has_split: Whether to validate with the part of the recordings that the wishes leave out.
+        has_split: Whether to validate with the part of the recordings that the overrides leave out.
         is_relaxed: Whether bounds give way where they contradict each other.
         truth_of: From a recording's link and robot to a robot whose links, rotors and friction are
             the true ones; None where they are not known, as they are on the mock only.
@@ -44,7 +44,7 @@ class Request:
     methods: tuple[str, ...] = DEFAULT_METHODS
     robot_text: str | None = None
     terms: tuple[str, ...] | None = None
-    wishes: Overrides = field(default_factory=Overrides)
+    overrides: Overrides = field(default_factory=Overrides)
     block_s: float = BLOCK_S
     seed: int = 0
     starts: int = 10

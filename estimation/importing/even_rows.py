@@ -70,7 +70,7 @@ def make_even(
     if sampling.missing:
         notes.append(
             f"{sampling.missing} samples are missing, {sampling.missing / sampling.rate_hz:.3g} s "
-            f"in {sampling.holes} hole{'s' if sampling.holes > 1 else ''}"
+            f"in {sampling.gaps} gap{'s' if sampling.gaps > 1 else ''}"
         )
     return sampling, values, notes
 

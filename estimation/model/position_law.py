@@ -18,7 +18,7 @@ import numpy as np
 from daq.robot import Robot
 from estimation.errors import DatasetError
 from estimation.recordings.board_effects import HOLDING_PROFILES
-from estimation.recordings.segment import Stretch
+from estimation.recordings.segment import Segment
 from estimation.types import Flags, FloatArray
 
 
@@ -57,12 +57,12 @@ class PositionLaw:
         return len(self.reference_rad)
 
 
-def law_of(robot: Robot, stretch: Stretch) -> PositionLaw:
-    """What the boards were told during a stretch of a recording.
+def law_of(robot: Robot, segment: Segment) -> PositionLaw:
+    """What the boards were told during a segment of a recording.
 
     A reply holds what was measured when the exchange before it ended
     (`estimation.recordings.board_effects`): what a row measures is the moment from which the
-    command of the row before it was obeyed. The feed-forward is not among a stretch's columns: it
+    command of the row before it was obeyed. The feed-forward is not among a segment's columns: it
     is taken as zero.
 
     Raises:
@@ -72,27 +72,27 @@ def law_of(robot: Robot, stretch: Stretch) -> PositionLaw:
         *("reference_position_rad", "reference_velocity_rad_s"),
         *("kp_a_per_rad", "kd_a_s_per_rad"),
     )
-    parts = {name: getattr(stretch, name) for name in names}
+    parts = {name: getattr(segment, name) for name in names}
     missing = [name for name, values in parts.items() if values is None]
     if missing:
         raise DatasetError(
-            f"{stretch.source}: has no {', '.join(missing)}: the controller cannot be repeated; "
+            f"{segment.source}: has no {', '.join(missing)}: the controller cannot be repeated; "
             "imported data have none"
         )
     broken = [name for name, values in parts.items() if not np.isfinite(values).all()]
     if broken:
         raise DatasetError(
-            f"{stretch.source}: {', '.join(broken)} is missing in some rows of a stretch: joints "
+            f"{segment.source}: {', '.join(broken)} is missing in some rows of a segment: joints "
             "that were not commanded cannot be simulated"
         )
-    shape = stretch.q_rad.shape
-    integral = stretch.ki_a_per_rad_s
+    shape = segment.q_rad.shape
+    integral = segment.ki_a_per_rad_s
     drives = [joint.drive for joint in robot.joints]
     motors = [robot.motor_of(joint) for joint in robot.joints]
-    profiles = stretch.profiles or ("",) * len(drives)
+    profiles = segment.profiles or ("",) * len(drives)
     reference = _row_before(parts["reference_position_rad"])
     speed = _row_before(parts["reference_velocity_rad_s"])
-    reference[0] -= stretch.period_s * speed[0]
+    reference[0] -= segment.period_s * speed[0]
     return PositionLaw(
         reference_rad=reference,
         reference_rad_s=speed,

@@ -1,9 +1,9 @@
-"""Recordings as stretches of samples at a constant rate: positions, torques, what belongs to them.
+"""Recordings as segments of samples at a constant rate: positions, torques, what belongs to them.
 
 Reads slices only: a recording of an hour costs no more memory than one of two minutes. Which rows
 are used and why is in `estimation.recordings.usable_rows`, how they come to a constant rate in
 `estimation.recordings.uniform_rows`; single values that stand far off
-(`estimation.recordings.spikes`) become holes. The torque of boards that hold their reference is
+(`estimation.recordings.spikes`) become gaps. The torque of boards that hold their reference is
 corrected here (`estimation.recordings.board_effects`). Nothing is filtered:
 `estimation.signals.preparation`.
 """
@@ -31,11 +31,11 @@ from estimation.recordings.board_effects import (
 )
 from estimation.recordings.finite_values import only_numbers
 from estimation.recordings.sample_times import SampleTimes, is_in_time
-from estimation.recordings.segment import Stretch
+from estimation.recordings.segment import Segment
 from estimation.recordings.spikes import find_spikes
 from estimation.recordings.uniform_rows import at, make_grid
 from estimation.recordings.usable_rows import (
-    HOLE_MAX_S,
+    GAP_MAX_S,
     IMPORT_LINK,
     DatasetSummary,
     UsableRows,
@@ -46,12 +46,12 @@ from estimation.types import FloatArray, Rows
 Source = str | os.PathLike[str] | Recording
 
 ROWS_MAX = 120_000
-"""Of a stretch, without its overlap: two minutes at 1 kHz."""
+"""Of a segment, without its overlap: two minutes at 1 kHz."""
 ROWS_MIN = 200
-"""Of a stretch: from less no filter makes anything."""
+"""Of a segment: from less no filter makes anything."""
 _GAINS = ("kp_a_per_rad", "kd_a_s_per_rad", "ki_a_per_rad_s")
 OVERLAP_S = 2.0
-"""What two pieces of a long stretch share on either side: a filter of 5 Hz has forgotten its border
+"""What two pieces of a long segment share on either side: a filter of 5 Hz has forgotten its border
 to 1e-9 by then."""
 
 
@@ -94,9 +94,9 @@ class OpenDataset:
         """What of the recording is used, and what not and why."""
         return self._rows.summary
 
-    def stretches(
+    def segments(
         self, *, rows_max: int = ROWS_MAX, overlap_rows: int | None = None
-    ) -> Iterator[Stretch]:
+    ) -> Iterator[Segment]:
         """The usable samples, in order.
 
         Args:
@@ -104,7 +104,7 @@ class OpenDataset:
             overlap_rows: What neighbouring pieces share on either side; None for 2 s.
 
         Yields:
-            Stretches; none where nothing can be used: the summary says why.
+            Segments; none where nothing can be used: the summary says why.
 
         Raises:
             RecordingError: The file is damaged.
@@ -126,25 +126,25 @@ class OpenDataset:
         self.recording.drop_caches()
 
 
-def read_stretches(
+def read_segments(
     source: Source,
     *,
     rows_max: int = ROWS_MAX,
     overlap_rows: int | None = None,
     all_modes: bool = False,
     rows_min: int = ROWS_MIN,
-) -> Iterator[Stretch]:
+) -> Iterator[Segment]:
     """The usable samples of a recording, in order.
 
     Args:
         source: The file, or an open recording.
-        rows_max: As for `OpenDataset.stretches`.
+        rows_max: As for `OpenDataset.segments`.
         overlap_rows: Likewise.
         all_modes: As for `OpenDataset`.
         rows_min: Likewise.
 
     Yields:
-        As `OpenDataset.stretches`.
+        As `OpenDataset.segments`.
 
     Raises:
         RecordingError: The file is not a recording, or damaged.
@@ -152,7 +152,7 @@ def read_stretches(
     """
     with _opened(source) as recording:
         dataset = OpenDataset(recording, all_modes=all_modes, rows_min=rows_min)
-        yield from dataset.stretches(rows_max=rows_max, overlap_rows=overlap_rows)
+        yield from dataset.segments(rows_max=rows_max, overlap_rows=overlap_rows)
 
 
 class _Chosen(NamedTuple):
@@ -163,7 +163,7 @@ class _Chosen(NamedTuple):
 
 
 class _Reader:
-    """Turns rows of a recording into stretches."""
+    """Turns rows of a recording into segments."""
 
     def __init__(
         self, recording: Recording, rows: UsableRows, holds_reference: Callable[[str], bool]
@@ -181,7 +181,7 @@ class _Reader:
                 factors = _drive_factors(recording.robot, number)
                 self._reduction[number], self._nm_per_a[number] = factors
 
-    def read(self, run: tuple[int, int], piece: tuple[int, int], overlap: int) -> Stretch:
+    def read(self, run: tuple[int, int], piece: tuple[int, int], overlap: int) -> Segment:
         first, last = max(run[0], piece[0] - overlap), min(run[1], piece[1] + overlap)
         start_s = self._times.taken_s(run[0])
         # In periods since the run's first value: where the run ends, and where the piece and its
@@ -192,8 +192,8 @@ class _Reader:
             for row in (first, piece[0], piece[1], last)
         ]
         lead, begin, end, tail = (min(math.ceil(edge - 1e-3), count) for edge in edges)
-        # A time at the edge may lie in a hole, and need values from beyond.
-        margin = math.ceil(HOLE_MAX_S / self.period_s) + 1
+        # A time at the edge may lie in a gap, and need values from beyond.
+        margin = math.ceil(GAP_MAX_S / self.period_s) + 1
         wide = slice(max(run[0], first - margin), min(run[1], last + margin))
         rows, sent_s, taken_s = self._usable(wide)
         if not len(taken_s):
@@ -223,7 +223,7 @@ class _Reader:
         if q_rad is None or tau_nm is None:  # rows are usable only where both are finite
             raise DatasetError(f"{self._recording.path}: has no positions or no torques")
         tau_nm = tau_nm + self._held_nm(dq_rad_s, reference_rad_s, gains)
-        return Stretch(
+        return Segment(
             source=self._recording.path,
             first_seq=int(self._recording["seq"][first]),
             run_row=lead,
@@ -234,7 +234,7 @@ class _Reader:
             ends_run=piece[1] == run[1],
             period_s=self.period_s,
             t_s=grid.times_s + start_s,
-            is_in_hole=grid.is_in_hole if grid.is_in_hole.any() else None,
+            is_in_gap=grid.is_in_gap if grid.is_in_gap.any() else None,
             q_rad=q_rad,
             dq_rad_s=dq_rad_s,
             tau_nm=tau_nm,

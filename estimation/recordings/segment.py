@@ -1,4 +1,4 @@
-"""A stretch of samples at a constant rate: what readers of recordings give to everything else."""
+"""A segment of samples at a constant rate: what readers of recordings give to everything else."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from estimation.types import Flags, FloatArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
-    """Samples without a long hole, at a constant rate; arrays of shape (n,) or (n, joints).
+class Segment:
+    """Samples without a long gap, at a constant rate; arrays of shape (n,) or (n, joints).
 
     Attributes:
         source: The recording.
@@ -36,7 +36,7 @@ class Stretch:
         profiles: Wire format of each joint's board; empty where there is none.
         velocity_lag_s: Of the velocities behind the angles, first order; 0 where not known.
         torque_lag_s: Of the torques, likewise.
-        is_in_hole: Rows that nobody measured, or wrongly: interpolated for filters, not to be
+        is_in_gap: Rows that nobody measured, or wrongly: interpolated for filters, not to be
             counted; None where there are none.
     """
 
@@ -62,7 +62,7 @@ class Stretch:
     profiles: tuple[str, ...] = ()
     velocity_lag_s: float = 0.0
     torque_lag_s: float = 0.0
-    is_in_hole: Flags | None = None
+    is_in_gap: Flags | None = None
 
     @property
     def rate_hz(self) -> float:

@@ -28,7 +28,7 @@ def find_spikes(values: FloatArray) -> Flags:
     The first and last two cannot be judged, nor those beside a value that is not a number.
 
     Args:
-        values: In order of time, shape (n, joints); a short hole is just a step.
+        values: In order of time, shape (n, joints); a short gap is just a step.
 
     Returns:
         Shape (n, joints).

@@ -1,6 +1,6 @@
-"""Which samples of a recording can be used, in runs without a long hole: looks at flags only.
+"""Which samples of a recording can be used, in runs without a long gap: looks at flags only.
 
-A hole of more than `HOLE_MAX_S` ends a run. Across shorter ones, a cycle left out or a reply lost,
+A gap of more than `GAP_MAX_S` ends a run. Across shorter ones, a cycle left out or a reply lost,
 filters go on (`estimation.recordings.uniform_rows`), but what lies in them never counts. What
 counts:
 
@@ -32,8 +32,8 @@ IMPORT_LINK = "import"
 """The link of a recording that was made from foreign data."""
 OLDER_REPLIES = 2
 """Rows after a change of command whose replies do not know of it yet."""
-HOLE_MAX_S = 0.02
-"""Filters go on across holes of at most this: a third of a period of the lowest cut-off, 15 Hz."""
+GAP_MAX_S = 0.02
+"""Filters go on across gaps of at most this: a third of a period of the lowest cut-off, 15 Hz."""
 PERIOD_MIN_NS, PERIOD_MAX_NS = 1000, 10_000_000_000
 """No recording of ours or of an import (`estimation.importing.sampling`) is faster or slower."""
 PERIOD_WRONG = 10.0
@@ -66,7 +66,7 @@ class DatasetSummary:
         used: Of them, in runs that are long enough.
         left_out: How many were not used, by reason; each row counts once.
         missing: Samples that the file does not have: its gaps.
-        runs: Number of stretches without a long hole.
+        runs: Number of segments without a long gap.
         longest_rows: Samples of the longest.
         not_homed: Used samples in which the zero of some joint was not known.
         period_s: Time between two samples.
@@ -94,7 +94,7 @@ class UsableRows:
 
     Attributes:
         runs: First row and the one after the last, of each run; in between there may be rows that
-            cannot be used, for at most `HOLE_MAX_S` at a time.
+            cannot be used, for at most `GAP_MAX_S` at a time.
         has_velocity: Whether the recording has measured velocities.
         summary: What was used and what not.
 
@@ -117,7 +117,7 @@ class UsableRows:
         runs = self._united(runs)
         long = [(begin, end) for begin, end in runs if end - begin >= rows_min]
         used, usable_rows = (sum(end - begin for begin, end in some) for some in (long, runs))
-        self._count(f"in stretches of fewer than {rows_min} samples", usable_rows - used)
+        self._count(f"in segments of fewer than {rows_min} samples", usable_rows - used)
         self.runs = tuple(long)
         self.summary = DatasetSummary(
             source=str(recording.path),
@@ -197,15 +197,15 @@ class UsableRows:
         return np.asarray(is_active & is_wanted.all(axis=1))
 
     def _united(self, runs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Runs with only a short hole between them are one."""
+        """Runs with only a short gap between them are one."""
         recording = self._recording
         united: list[tuple[int, int]] = []
         for begin, end in runs:
             if united:
                 last = united[-1][1] - 1
-                hole_ns = int(recording["t_ns"][begin]) - int(recording["t_ns"][last])
+                gap_ns = int(recording["t_ns"][begin]) - int(recording["t_ns"][last])
                 homed = recording["joint_is_homed"]
-                is_short = hole_ns <= HOLE_MAX_S * 1e9 and (homed[begin] == homed[last]).all()
+                is_short = gap_ns <= GAP_MAX_S * 1e9 and (homed[begin] == homed[last]).all()
                 if is_short and self._is_chosen(slice(last + 1, begin), self._chosen).all():
                     united[-1] = (united[-1][0], end)
                     continue
@@ -213,7 +213,7 @@ class UsableRows:
         return united
 
     def _joined(self, block: slice) -> Flags:
-        """Which rows follow the one before without a long hole.
+        """Which rows follow the one before without a long gap.
 
         Raises:
             DatasetError: Times do not rise.
@@ -229,7 +229,7 @@ class UsableRows:
             raise DatasetError(
                 f"{recording.path}: its times do not rise at row {row}: the file is damaged"
             )
-        joined: Flags = t_step <= max(HOLE_MAX_S * 1e9, 1.5 * self._period_ns)
+        joined: Flags = t_step <= max(GAP_MAX_S * 1e9, 1.5 * self._period_ns)
         return joined
 
     def _without(self, usable: Flags, wrong: Flags, reason: str) -> Flags:

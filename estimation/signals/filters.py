@@ -164,6 +164,6 @@ def checked_record(values: ArrayLike, *, more_than: int) -> FloatArray:
     if wrong.size:
         raise DatasetError(
             f"{wrong.size} rows hold values that are not finite, the first is row {wrong[0]}: a "
-            "filter would spread them over the whole record; use a stretch without any"
+            "filter would spread them over the whole record; use a segment without any"
         )
     return array

@@ -19,7 +19,7 @@ def find_period_s(prepared: Prepared) -> float | None:
     """The period of a motion that was recorded at least nearly twice.
 
     Args:
-        prepared: Samples of one stretch, at a constant rate.
+        prepared: Samples of one segment, at a constant rate.
 
     Returns:
         The shortest time after which every joint is where it was, for most of the record; None if
@@ -79,7 +79,7 @@ def average_repetitions(prepared: Prepared) -> PeriodAverage:
     """The mean period of a motion that repeats itself.
 
     Args:
-        prepared: Samples of one stretch; what comes before the repeated motion is left out.
+        prepared: Samples of one segment; what comes before the repeated motion is left out.
 
     Returns:
         One period, and how many it is the mean of.

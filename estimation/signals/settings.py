@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from estimation.errors import DatasetError
-from estimation.recordings.segment import Stretch
+from estimation.recordings.segment import Segment
 from estimation.signals.spectra import choose_cutoff_hz
 from estimation.signals.velocity_choice import Spectra
 
@@ -77,7 +77,7 @@ class PreparationSettings:
 
 
 def choose_settings(
-    stretches: Iterable[Stretch],
+    segments: Iterable[Segment],
     *,
     cutoff_hz: float | None = None,
     decimation: int | None = None,
@@ -91,7 +91,7 @@ def choose_settings(
     """Choose what is not given, from the samples.
 
     Args:
-        stretches: What will be prepared, of one rate; gone through once.
+        segments: What will be prepared, of one rate; gone through once.
         cutoff_hz: By default from the bandwidth of the motion and the noise of its positions
             (`choose_cutoff_hz`).
         decimation: By default as much as leaves four rows per period of the cut-off frequency.
@@ -106,9 +106,9 @@ def choose_settings(
         The settings, and sentences that say what was chosen and why.
 
     Raises:
-        DatasetError: There is no stretch that is long enough, or a value is out of range.
+        DatasetError: There is no segment that is long enough, or a value is out of range.
     """
-    spectra = Spectra(stretches)
+    spectra = Spectra(segments)
     rate_hz, notes = spectra.rate_hz, []
     content_hz = max(spectra.bandwidths_hz())
     if cutoff_hz is None:

@@ -16,7 +16,7 @@ import cvxpy  # noqa: F401 - estimators import it when they are first used
 from estimation.identification.data.gathering import reduce_samples
 from estimation.identification.data.reduction import BLOCK_S
 from estimation.identification.data.samples import Overrides, Samples, choose_preparation
-from estimation.identification.data.segments import Stretches
+from estimation.identification.data.segments import Segments
 from estimation.identification.estimators.bounds import bounds_of
 from estimation.identification.estimators.methods import METHODS
 from estimation.identification.estimators.problem import Problem
@@ -38,9 +38,9 @@ def estimate_s(path: Path) -> tuple[float, float]:
     robot = dataset.recording.robot
     regressor = Regressor(robot, choose_parameters(robot))
     base = find_base(regressor)
-    stretches = Stretches([dataset])
-    settings, _ = choose_preparation(stretches, Overrides())
-    samples = Samples(stretches, settings, regressor.switching, Overrides())
+    segments = Segments([dataset])
+    settings, _ = choose_preparation(segments, Overrides())
+    samples = Samples(segments, settings, regressor.switching, Overrides())
     data = reduce_samples(regressor, base, samples, block_s=BLOCK_S)
     problem = Problem(
         regressor=regressor,

@@ -23,7 +23,7 @@ from estimation.model.parameters import Parameters, cad_vector, choose_parameter
 from estimation.model.position_law import PositionLaw
 from estimation.model.regressor import Regressor
 from estimation.model.simulation import Simulation, simulate_closed_loop
-from estimation.recordings.segment import Stretch
+from estimation.recordings.segment import Segment
 from estimation.signals.preparation import Prepared
 from hw_mocks.plants.truth import Truth, draw_truth
 
@@ -209,7 +209,7 @@ def recorded(
     torque_noise_nm: float = 0.0,
     seed: int = 0,
     has_gains: bool = True,
-) -> Stretch:
+) -> Segment:
     """A simulated motion as if it had been measured: replies belong to the command before."""
     generator = np.random.default_rng(seed)
     motion = Simulation(*(values[:-1] for values in dataclasses.astuple(motion)))
@@ -221,7 +221,7 @@ def recorded(
     def gain(values: FloatArray) -> FloatArray | None:
         return np.broadcast_to(values, shape).copy() if has_gains else None
 
-    return Stretch(
+    return Segment(
         source=Path("simulated.h5"),
         period_s=1e-3,
         t_s=np.arange(shape[0]) * 1e-3,

@@ -214,7 +214,7 @@ def _request(arguments: argparse.Namespace) -> Request:
     if problems:
         raise ConfigError("armature identify", problems)
     terms = None if arguments.terms is None else tuple(arguments.terms.replace(",", " ").split())
-    wishes = Overrides(
+    overrides = Overrides(
         cutoff_hz=arguments.cutoff,
         velocity=arguments.velocity,
         method=arguments.filter,
@@ -230,7 +230,7 @@ def _request(arguments: argparse.Namespace) -> Request:
         methods=tuple(name for name in METHODS if name in names) if names else DEFAULT_METHODS,
         robot_text=None if arguments.robot is None else robot_text(arguments.robot),
         terms=terms,
-        wishes=wishes,
+        overrides=overrides,
         payloads=tuple(arguments.payload),
         is_simulated=arguments.out is not None and not arguments.no_report,
         has_split=arguments.split,

@@ -16,7 +16,7 @@ from estimation.errors import DatasetError
 from estimation.files import name_text
 from estimation.identification.data.reduction import Reducer
 from estimation.identification.data.samples import Overrides, Samples, choose_preparation
-from estimation.identification.data.segments import Stretches
+from estimation.identification.data.segments import Segments
 from estimation.identification.evaluation.judging import Data
 from estimation.identification.request import Request
 from estimation.identification.result import RecordingSummary
@@ -42,7 +42,7 @@ class Gathered:
         base: Its base parameters.
         settings: How samples are prepared.
         notes: What was chosen for them and why, and what a reader should know of the recordings.
-        stretches: Of the identification recordings.
+        segments: Of the identification recordings.
         samples: The same, prepared.
         training: Their factors.
         validation_samples: None where nothing is there to validate with.
@@ -58,7 +58,7 @@ class Gathered:
     base: BaseParameters
     settings: PreparationSettings
     notes: tuple[str, ...]
-    stretches: Stretches
+    segments: Segments
     samples: Samples
     training: Data
     validation_samples: Samples | None
@@ -78,7 +78,7 @@ def open_datasets(request: Request) -> Iterator[Mapping[Path, OpenDataset]]:
     paths = dict.fromkeys((*request.recordings, *request.validations, *request.payloads))
     with ExitStack() as files:
         recordings = [files.enter_context(open_recording(path)) for path in paths]
-        all_modes = request.wishes.all_modes
+        all_modes = request.overrides.all_modes
         datasets = (OpenDataset(recording, all_modes=all_modes) for recording in recordings)
         yield dict(zip(paths, datasets, strict=True))
 
@@ -105,18 +105,18 @@ def gather(
     regressor = Regressor(robot, choose_parameters(robot, request.terms))
     base = find_base(regressor)
     progress("reading")
-    stretches = Stretches([datasets[path] for path in known])
-    settings, notes = choose_preparation(stretches, request.wishes)
-    samples = Samples(stretches, settings, regressor.switching, request.wishes)
+    segments = Segments([datasets[path] for path in known])
+    settings, notes = choose_preparation(segments, request.overrides)
+    samples = Samples(segments, settings, regressor.switching, request.overrides)
     training = reduce_samples(regressor, base, samples, block_s=request.block_s)
-    paths, wishes = _validation_of(request)
+    paths, overrides = _validation_of(request)
     validation, validation_samples = None, None
     if paths:
         progress("reading validation")
-        validation_stretches = Stretches([datasets[path] for path in paths])
-        validation_samples = Samples(validation_stretches, settings, regressor.switching, wishes)
+        validation_segments = Segments([datasets[path] for path in paths])
+        validation_samples = Samples(validation_segments, settings, regressor.switching, overrides)
         validation = reduce_samples(regressor, base, validation_samples, block_s=request.block_s)
-    recordings = tuple(summary_of(datasets[path], request.wishes) for path in known)
+    recordings = tuple(summary_of(datasets[path], request.overrides) for path in known)
     return Gathered(
         robot=robot,
         robot_text=text,
@@ -131,13 +131,13 @@ def gather(
             *_averaged_notes(samples.periods),
             *(note for recording in recordings for note in recording.notes),
         ),
-        stretches=stretches,
+        segments=segments,
         samples=samples,
         training=training,
         validation_samples=validation_samples,
         validation=validation,
         recordings=recordings,
-        validation_recordings=tuple(summary_of(datasets[path], wishes) for path in paths),
+        validation_recordings=tuple(summary_of(datasets[path], overrides) for path in paths),
     )
 
 
@@ -232,11 +232,11 @@ def reduce_samples(
     return Data(moving, moving.united(reducer.left_out()))
 
 
-def summary_of(dataset: OpenDataset, wishes: Overrides) -> RecordingSummary:
+def summary_of(dataset: OpenDataset, overrides: Overrides) -> RecordingSummary:
     """How much of a recording is used, and why not all of it."""
     found, path = dataset.summary, dataset.path
-    share = wishes.rows[1] - wishes.rows[0]
-    used = round(found.used * (1.0 - share if wishes.is_outside else share))
+    share = overrides.rows[1] - overrides.rows[0]
+    used = round(found.used * (1.0 - share if overrides.is_outside else share))
     left_out = dict(found.left_out)
     if used < found.used:
         left_out["outside the part of the time that is wanted"] = found.used - used
@@ -261,8 +261,8 @@ def _truth(
 def _validation_of(request: Request) -> tuple[tuple[Path, ...], Overrides]:
     """Recordings to judge by, and which of their rows: all, or those that were not identified."""
     if request.has_split:
-        return request.recordings, replace(request.wishes, is_outside=True)
-    return request.validations, replace(request.wishes, rows=(0.0, 1.0), is_averaged=False)
+        return request.recordings, replace(request.overrides, is_outside=True)
+    return request.validations, replace(request.overrides, rows=(0.0, 1.0), is_averaged=False)
 
 
 def _rounded_notes(rounded: int) -> tuple[str, ...]:

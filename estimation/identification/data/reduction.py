@@ -78,7 +78,7 @@ class Reducer:
         """Take samples in.
 
         Args:
-            prepared: Samples of one stretch of a recording.
+            prepared: Samples of one segment of a recording.
             group: Which recording it is.
         """
         repeats_s = self._repeats_s[group] if group < len(self._repeats_s) else None
@@ -159,7 +159,7 @@ class Reducer:
 
 
 class _Block(NamedTuple):
-    """Factors and rows of one stretch of time: those that count, then the others.
+    """Factors and rows of one segment of time: those that count, then the others.
 
     Its place is the number of its recording, and its phase there.
     """

@@ -1,4 +1,4 @@
-"""Stretches of several recordings, to be gone through again and again; short ones are read once."""
+"""Segments of several recordings, to be gone through again and again; short ones are read once."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from pathlib import Path
 
 from estimation.errors import DatasetError
 from estimation.recordings.dataset import OpenDataset
-from estimation.recordings.segment import Stretch
+from estimation.recordings.segment import Segment
 
 KEPT_ROWS_MAX = 60_000
 """Rows that are kept in memory, of all recordings together: a minute at 1 kHz, some 20 MB."""
 _LOOKED_AT = 4
-"""Stretches of each recording that count as its beginning."""
+"""Segments of each recording that count as its beginning."""
 
 
-class Stretches:
-    """The stretches of recordings.
+class Segments:
+    """The segments of recordings.
 
     Args:
         datasets: The recordings, open for as long as this is used.
@@ -25,7 +25,7 @@ class Stretches:
 
     def __init__(self, datasets: Sequence[OpenDataset]) -> None:
         self._datasets = tuple(datasets)
-        self._kept: dict[int, list[Stretch]] = {}
+        self._kept: dict[int, list[Segment]] = {}
         self._kept_rows = 0
 
     @property
@@ -33,31 +33,31 @@ class Stretches:
         """The files."""
         return tuple(dataset.path for dataset in self._datasets)
 
-    def __iter__(self) -> Iterator[Stretch]:
+    def __iter__(self) -> Iterator[Segment]:
         for number in range(len(self._datasets)):
             yield from self.of(number)
 
-    def of(self, number: int) -> Iterator[Stretch]:
-        """All stretches of a recording, by its place among them."""
+    def of(self, number: int) -> Iterator[Segment]:
+        """All segments of a recording, by its place among them."""
         if number in self._kept:
             yield from self._kept[number]
             return
         room = KEPT_ROWS_MAX - self._kept_rows
-        kept: list[Stretch] = []
+        kept: list[Segment] = []
         rows = 0
-        for stretch in self._datasets[number].stretches():
-            rows += len(stretch)
+        for segment in self._datasets[number].segments():
+            rows += len(segment)
             if rows <= room:
-                kept.append(stretch)
+                kept.append(segment)
             else:
                 kept.clear()
-            yield stretch
+            yield segment
         if rows <= room:
             self._kept[number] = kept
             self._kept_rows += rows
 
-    def beginnings(self) -> Iterator[Stretch]:
-        """The first stretches of each recording.
+    def beginnings(self) -> Iterator[Segment]:
+        """The first segments of each recording.
 
         Raises:
             DatasetError: A recording has none, or they differ in rate.
@@ -65,15 +65,15 @@ class Stretches:
         rate_hz: float | None = None
         for number, dataset in enumerate(self._datasets):
             is_empty = True
-            for stretch in islice(self.of(number), _LOOKED_AT):
+            for segment in islice(self.of(number), _LOOKED_AT):
                 is_empty = False
-                rate_hz = stretch.rate_hz if rate_hz is None else rate_hz
-                if round(stretch.rate_hz - rate_hz, 3):
+                rate_hz = segment.rate_hz if rate_hz is None else rate_hz
+                if round(segment.rate_hz - rate_hz, 3):
                     raise DatasetError(
                         f"the recordings have different rates ({rate_hz:g}, "
-                        f"{stretch.rate_hz:g} Hz): identify them one by one"
+                        f"{segment.rate_hz:g} Hz): identify them one by one"
                     )
-                yield stretch
+                yield segment
             if is_empty:
                 why = _why(dataset)
                 raise DatasetError(f"{dataset.path}: holds no samples that could be used{why}")

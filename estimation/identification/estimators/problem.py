@@ -18,8 +18,8 @@ class Instruments:
     """Motion that goes with the samples but does not contain the measurement's noise.
 
     Attributes:
-        motion: From θ, shape (p,), to prepared motion, stretch by stretch as `Problem.samples`; it
-            may have more rows and more stretches than those.
+        motion: From θ, shape (p,), to prepared motion, segment by segment as `Problem.samples`; it
+            may have more rows and more segments than those.
         is_simulated: Whether a simulation with θ makes it; otherwise it is the reference itself.
     """
 

@@ -14,7 +14,7 @@ from estimation.identification.result import SimulationCheck
 from estimation.model.forward_dynamics import ForwardDynamics
 from estimation.model.simulation import WINDOW_S, closed_loop_errors, open_loop_errors
 from estimation.recordings.dataset import OpenDataset
-from estimation.recordings.segment import Stretch
+from estimation.recordings.segment import Segment
 
 _LONGEST_S = 20.0
 """What is simulated of a recording."""
@@ -37,8 +37,8 @@ def simulate_recording(
     regressor = problem.regressor
     notes: list[str] = []
     closed = opened = None
-    for stretch in islice(dataset.stretches(), 1):
-        part = _beginning(stretch)
+    for segment in islice(dataset.segments(), 1):
+        part = _beginning(segment)
         try:
             arm = ForwardDynamics(regressor.robot, regressor.parameters, np.array(theta))
             opened = open_loop_errors(arm, part)
@@ -65,16 +65,16 @@ def simulate_recording(
     )
 
 
-def _beginning(stretch: Stretch) -> Stretch:
-    rows = min(len(stretch), round(_LONGEST_S / stretch.period_s))
-    if rows == len(stretch):
-        return stretch
+def _beginning(segment: Segment) -> Segment:
+    rows = min(len(segment), round(_LONGEST_S / segment.period_s))
+    if rows == len(segment):
+        return segment
     names = (
-        *("t_s", "is_in_hole", "q_rad", "dq_rad_s", "tau_nm", "iq_a", "reference_position_rad"),
+        *("t_s", "is_in_gap", "q_rad", "dq_rad_s", "tau_nm", "iq_a", "reference_position_rad"),
         *("reference_velocity_rad_s", "kp_a_per_rad", "kd_a_s_per_rad", "ki_a_per_rad_s"),
     )
-    values = {name: getattr(stretch, name) for name in names}
+    values = {name: getattr(segment, name) for name in names}
     cut: dict[str, Any] = {
         name: None if value is None else value[:rows] for name, value in values.items()
     }
-    return replace(stretch, ends_run=False, **cut)
+    return replace(segment, ends_run=False, **cut)

@@ -99,7 +99,7 @@ def identify_payload(without: Problem, with_load: Problem) -> Payload:
     intervals = _intervals(
         _described(parameters), np.array(solved), min(bare.blocks, loaded.blocks)
     )
-    identifiable, sigma = _told(matrix, whitening)
+    identifiable, sigma = _find_identifiable(matrix, whitening)
     return Payload(
         parameters=parameters,
         mass_kg=intervals[0],
@@ -192,7 +192,9 @@ def _described(link: FloatArray) -> FloatArray:
     return np.concatenate([[link[0]], centre, link[4:] - steiner])
 
 
-def _told(matrix: FloatArray, whitening: FloatArray) -> tuple[tuple[bool, ...], FloatArray]:
+def _find_identifiable(
+    matrix: FloatArray, whitening: FloatArray
+) -> tuple[tuple[bool, ...], FloatArray]:
     """Which of the ten a change of base parameters tells, and how surely without physics."""
     scales = np.array([1.0, *(_LENGTH_M,) * 3, *(_LENGTH_M**2,) * 6])
     scaled = matrix * scales
@@ -209,11 +211,11 @@ def _told(matrix: FloatArray, whitening: FloatArray) -> tuple[tuple[bool, ...], 
 
 def _notes(mass: Interval, identifiable: tuple[bool, ...], misfit: float) -> tuple[str, ...]:
     notes = []
-    untold = [name for name, told in zip(INERTIAL, identifiable, strict=True) if not told]
-    if untold:
+    unidentifiable = [name for name, told in zip(INERTIAL, identifiable, strict=True) if not told]
+    if unidentifiable:
         notes.append(
-            f"no motion tells {', '.join(untold)} of the payload: they are the smallest that a "
-            "body with the others can have"
+            f"{', '.join(unidentifiable)} of the payload are not identifiable: they are the smallest "
+            "that a body with the others can have"
         )
     if mass.low <= 1e-3:
         notes.append("the data do not tell that there is a payload at all")

@@ -196,11 +196,11 @@ def _friction(result: Identification, figures: _Figures) -> str:
 
 def _base(result: Identification, figures: _Figures) -> str:
     lost = ", ".join(f"<code>{as_text(symbol)}</code>" for symbol in result.lost) or "none"
-    untold = sum(not base.relative_percent <= 30.0 for base in result.base_parameters)
+    unidentifiable = sum(not base.relative_percent <= 30.0 for base in result.base_parameters)
     return "\n".join(
         (
             f"<p>{result.rank} base parameters of {result.parameter_count} parameters; "
-            f"{untold} of them are not told by the data (30 % rule, ✗). Condition of the "
+            f"{unidentifiable} of them are not told by the data (30 % rule, ✗). Condition of the "
             f"regressor: {condition_text(result.condition)}, "
             f"{condition_text(result.condition_scaled)} with columns of length 1.</p>",
             figures.show("parameters"),

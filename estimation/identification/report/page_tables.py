@@ -107,7 +107,7 @@ def base_table(parameters: Sequence[BaseParameter]) -> str:
         yield interval_text(base.value, base.low, base.high)
         yield as_text(base.unit)
         yield from (number_text(value, 2) for value in (base.sigma, base.sigma_ordinary))
-        yield number_text(base.relative_percent, 2) + ("" if _is_told(base) else " ✗")
+        yield number_text(base.relative_percent, 2) + ("" if _is_identifiable(base) else " ✗")
         yield "yes" if base.essential else "no"
         if has_cad:
             yield number_text(base.cad, 3)
@@ -116,11 +116,13 @@ def base_table(parameters: Sequence[BaseParameter]) -> str:
             mark = ' <span class="no">outside</span>' if is_outside else ""
             yield number_text(base.true, 3) + mark
 
-    rows = (("" if _is_told(base) else ' class="rejected"', cells(base)) for base in parameters)
+    rows = (
+        ("" if _is_identifiable(base) else ' class="rejected"', cells(base)) for base in parameters
+    )
     return make_table("base", head, rows)
 
 
-def _is_told(base: BaseParameter) -> bool:
+def _is_identifiable(base: BaseParameter) -> bool:
     return base.relative_percent <= ESSENTIAL_PERCENT
 
 

@@ -86,7 +86,7 @@ class _Row(NamedTuple):
     low: float = math.nan
     high: float = math.nan
     true: float = math.nan
-    is_told: bool = True
+    is_identifiable: bool = True
     is_heading: bool = False
 
 
@@ -135,8 +135,8 @@ def _rows(parameters: Sequence[BaseParameter], *, has_cad: bool) -> list[_Row]:
                 (number - middle) * percent for number in (base.value, base.low, base.high, true)
             )
             label = f"{drawable(base.symbol)}{star}"
-            is_told = base.relative_percent <= ESSENTIAL_PERCENT
-            rows.append(_Row(label, value, low, high, true, is_told))
+            is_identifiable = base.relative_percent <= ESSENTIAL_PERCENT
+            rows.append(_Row(label, value, low, high, true, is_identifiable))
     return rows
 
 
@@ -155,11 +155,11 @@ def _draw_rows(axes: Axes, rows: Sequence[_Row], everything: Sequence[_Row]) -> 
         np.array([getattr(row, name) for row in rows], dtype=np.float64)
         for name in ("value", "low", "high", "true")
     )
-    is_told = np.array([row.is_told for row in rows], dtype=bool)
+    is_identifiable = np.array([row.is_identifiable for row in rows], dtype=bool)
     axes.axvline(0.0, color=PALETTE["muted"], lw=0.8)
     kinds = {
-        "estimate and 95 % interval": (is_told, PALETTE["forward"], PALETTE["forward"]),
-        "the same, σ above 30 %": (~is_told, PALETTE["muted"], PALETTE["paper"]),
+        "estimate and 95 % interval": (is_identifiable, PALETTE["forward"], PALETTE["forward"]),
+        "the same, σ above 30 %": (~is_identifiable, PALETTE["muted"], PALETTE["paper"]),
     }
     for label, (mask, color, fill) in kinds.items():
         chosen = np.flatnonzero(mask & np.isfinite(value))

@@ -51,7 +51,7 @@ def with_gaps(
 
 
 def longest_part(t_s: FloatArray, period_s: float) -> slice:
-    """The longest stretch of rows without a gap.
+    """The longest segment of rows without a gap.
 
     Args:
         t_s: Times, shape (n,).

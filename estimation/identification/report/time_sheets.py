@@ -100,7 +100,7 @@ def draw_spectra(result: Identification, trace: Trace) -> Sheet:
 
     Args:
         result: What was identified.
-        trace: The recording; of it, the longest stretch without a gap.
+        trace: The recording; of it, the longest segment without a gap.
     """
     part = longest_part(trace.t_s, trace.period_s)
     curves: dict[str, tuple[FloatArray, dict[str, Any]]] = {

@@ -468,7 +468,7 @@ def test_rows_are_put_in_their_places_where_stamps_jitter(
 ) -> None:
     random = np.random.default_rng(seed)
     seq = np.flatnonzero(random.random(5000) >= missing)
-    seq[3000:] += 1234  # a long hole: its length needs a period that few rows do not tell
+    seq[3000:] += 1234  # a long gap: its length needs a period that few rows do not tell
     t_s = 7.0 + (seq + random.uniform(-jitter, jitter, len(seq))) / 250.0
     sampling = find_rate(t_s)
     np.testing.assert_array_equal(sampling.seq, seq - seq[0])
@@ -537,7 +537,7 @@ def test_uneven_times_are_refused_or_interpolated(tmp_path: Path, bench1: Robot)
         measured(path, bench1)
     found = measured(path, bench1, is_resampled=True, rate_hz=1000.0)
     seq = found.sampling.seq
-    # Nothing is invented in the hole, nor around what is no number.
+    # Nothing is invented in the gap, nor around what is no number.
     assert np.diff(seq).max() == pytest.approx(100, abs=2)
     times = t[0] + seq / 1000.0
     np.testing.assert_allclose(found.tau_nm[:, 0], -times, atol=1e-12)

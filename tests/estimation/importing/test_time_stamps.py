@@ -120,7 +120,7 @@ def test_a_few_late_rows_are_left_out(tmp_path: Path, bench1: Robot) -> None:
     )
     np.testing.assert_array_equal(found.q_rad[:, 0], np.delete(arrays()["q"], late))
     assert any("in that of another: 4, left out (the first is row 200)" in n for n in found.notes)
-    assert any("4 samples are missing, 0.032 s in 2 holes" in note for note in found.notes)
+    assert any("4 samples are missing, 0.032 s in 2 gaps" in note for note in found.notes)
 
 
 def test_many_late_rows_are_refused() -> None:

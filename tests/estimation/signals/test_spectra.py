@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import signal
 
 from estimation.errors import DatasetError
-from estimation.recordings.segment import Stretch
+from estimation.recordings.segment import Segment
 from estimation.signals.filters import derivative, second_difference
 from estimation.signals.spectra import (
     choose_cutoff_hz,
@@ -98,14 +98,14 @@ def test_differences_have_the_errors_that_are_stated():
 def bandwidth_hz(values: np.ndarray, rate_hz: float) -> float:
     q_rad = values.reshape(len(values), -1)
     t_s = np.arange(len(q_rad)) / rate_hz
-    stretch = Stretch(
+    segment = Segment(
         source=Path("made"),
         period_s=1.0 / rate_hz,
         t_s=t_s,
         q_rad=q_rad,
         tau_nm=np.zeros_like(q_rad),
     )
-    return max(Spectra([stretch]).bandwidths_hz())
+    return max(Spectra([segment]).bandwidths_hz())
 
 
 @given(seeds, st.sampled_from([(0.1, 5), (0.2, 10), (0.5, 20)]), st.floats(0.0, 1e-3))

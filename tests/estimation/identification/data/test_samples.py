@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from datasets import open_dataset, open_stretches
+from datasets import open_dataset, open_segments
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from identification_examples import model_of
@@ -34,17 +34,17 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def recordings(directory: Path) -> tuple[Path, Path]:
-    """Two recordings of one arm; the second has a hole, so that it is of two stretches."""
+    """Two recordings of one arm; the second has a gap, so that it is of two segments."""
     whole = made_recording(directory / "whole.h5", seed=0)
     holey = made_recording(directory / "holey.h5", seed=1, dropped=range(3000, 3600))
     return whole, holey
 
 
-def samples_of(paths: tuple[Path, ...], wishes: Overrides | None = None) -> Samples:
-    wishes = Overrides() if wishes is None else wishes
-    stretches = open_stretches(paths)
-    settings_, _ = choose_preparation(stretches, wishes)
-    return Samples(stretches, settings_, model_of()[0].switching, wishes)
+def samples_of(paths: tuple[Path, ...], overrides: Overrides | None = None) -> Samples:
+    overrides = Overrides() if overrides is None else overrides
+    segments = open_segments(paths)
+    settings_, _ = choose_preparation(segments, overrides)
+    return Samples(segments, settings_, model_of()[0].switching, overrides)
 
 
 def times(samples: Samples) -> list[tuple[int, float]]:
@@ -87,8 +87,8 @@ def test_a_part_and_the_rest_are_everything(
 ) -> None:
     chosen = PreparationSettings(cutoff_hz=15.0, decimation=16, trim_s=0.5, velocity="measured")
     whole, inside, outside = (
-        times(Samples(open_stretches(recordings), chosen, model_of()[0].switching, wishes))
-        for wishes in (Overrides(), Overrides(rows=cut), Overrides(rows=cut, is_outside=True))
+        times(Samples(open_segments(recordings), chosen, model_of()[0].switching, overrides))
+        for overrides in (Overrides(), Overrides(rows=cut), Overrides(rows=cut, is_outside=True))
     )
     assert not set(inside) & set(outside)
     assert sorted([*inside, *outside]) == whole
@@ -115,22 +115,22 @@ def test_the_period_of_each_recording_is_found(directory: Path) -> None:
 
 
 def test_slow_joints_do_not_count(recordings: tuple[Path, Path]) -> None:
-    chosen, notes = choose_preparation(open_stretches(recordings), Overrides())
+    chosen, notes = choose_preparation(open_segments(recordings), Overrides())
     assert isinstance(chosen.exclude_slow_rad_s, tuple)
     assert all(0.01 < limit < 0.1 for limit in chosen.exclude_slow_rad_s)
     assert "does not count in the fit" in notes[-1]
     fixed, _ = choose_preparation(
-        open_stretches(recordings), Overrides(slow_rad_s=0.5, cutoff_hz=7.0)
+        open_segments(recordings), Overrides(slow_rad_s=0.5, cutoff_hz=7.0)
     )
     assert (fixed.exclude_slow_rad_s, fixed.cutoff_hz) == (0.5, 7.0)
     (_, part), *_ = samples_of(recordings, Overrides(slow_rad_s=0.0))
     assert part.use.all()
 
 
-def test_wishes_are_fulfilled(recordings: tuple[Path, Path]) -> None:
+def test_overrides_are_kept(recordings: tuple[Path, Path]) -> None:
     for velocity in ("measured", "differentiated"):
         chosen, _ = choose_preparation(
-            open_stretches(recordings), Overrides(velocity=velocity, method="fft")
+            open_segments(recordings), Overrides(velocity=velocity, method="fft")
         )
         assert (chosen.velocity, chosen.method) == (velocity, "fft")
 
@@ -139,9 +139,9 @@ def test_recordings_without_anything_usable_are_named(directory: Path) -> None:
     short = made_recording(directory / "short.h5", duration_s=0.25)
     shorter = made_recording(directory / "shorter.h5", duration_s=0.1)
     with pytest.raises(DatasetError, match=r"short\.h5: too short"):
-        choose_preparation(open_stretches([short]), Overrides())
+        choose_preparation(open_segments([short]), Overrides())
     with pytest.raises(DatasetError, match=r"shorter\.h5: holds no samples that could be used"):
-        choose_preparation(open_stretches([short, shorter]), Overrides())
+        choose_preparation(open_segments([short, shorter]), Overrides())
 
 
 def test_recordings_of_different_rates_are_refused(
@@ -149,7 +149,7 @@ def test_recordings_of_different_rates_are_refused(
 ) -> None:
     slow = made_recording(directory / "slow.h5", rate_hz=500.0)
     with pytest.raises(DatasetError, match=r"different rates .*500.* Hz"):
-        choose_preparation(open_stretches([recordings[0], slow]), Overrides())
+        choose_preparation(open_segments([recordings[0], slow]), Overrides())
 
 
 def test_factors_of_rows_that_count_and_of_all(recordings: tuple[Path, Path]) -> None:

@@ -26,7 +26,7 @@ from estimation.identification.estimators.constrained import estimate_cls2
 from estimation.identification.estimators.linear import estimate_uls
 from estimation.identification.estimators.methods import DEFAULT_METHODS, METHODS, estimate_cad
 from estimation.identification.estimators.problem import Estimate, Problem
-from estimation.identification.evaluation.data_checks import Suspicions
+from estimation.identification.evaluation.data_checks import DataChecks
 from estimation.identification.evaluation.judging import Data, judge
 from estimation.identification.evaluation.traces import ROWS_MAX, Trace, make_trace, residual_tests
 from estimation.identification.evaluation.uncertainty import Uncertainty, find_uncertainty
@@ -334,8 +334,8 @@ def test_a_model_that_cannot(row: MethodResult, problem: str) -> None:
 
 def test_what_looks_like_a_mistake_and_a_joint_that_is_not_predicted_are_no_use() -> None:
     row = a_row("cls2", 1.0, 1.5)
-    found = Suspicions(problems=("b is turned round",), doubts=("a is at rest",))
-    verdict = reach_verdict((row,), "cls2", joint_names=("a", "b"), suspicions=found)
+    found = DataChecks(problems=("b is turned round",), doubts=("a is at rest",))
+    verdict = reach_verdict((row,), "cls2", joint_names=("a", "b"), data_checks=found)
     assert not verdict.is_usable
     assert "b is turned round" in verdict.text
     assert verdict.doubts == ("a is at rest",)
