@@ -60,7 +60,7 @@ def analyse_bench(
         The result and its picture.
 
     Raises:
-        RecordingError: The file is no recording.
+        RecordingError: The file is not a recording.
         DatasetError: It is not of a bench test, or holds too little for a result.
     """
     with open_recording(path) as recording:

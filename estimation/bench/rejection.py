@@ -142,7 +142,7 @@ def _check_oscillation(window: PlateauWindow, gains_advice: str) -> str:
     record, rows = window.record, window.rows
     swing_rad_s = float(np.nanstd(record.velocity_rad_s[rows]))
     swing_a = float(np.std(record.iq_a[rows]))
-    if record.header.window_rad is not None:  # what gravity changes on the way is no swing
+    if record.header.window_rad is not None:  # what gravity changes on the way is not a swing
         parts = np.array_split(record.iq_a[rows], BLOCKS)
         swing_a = math.sqrt(float(np.mean([np.var(part) for part in parts])))
     mean_a = abs(float(np.mean(record.iq_a[rows])))

@@ -169,7 +169,7 @@ def _in_time(t_s: FloatArray) -> Flags | None:
     """Which intervals the computer was there for, and not long before; None for all.
 
     What happens while it is away nobody has measured, and the board's law needs a moment to
-    recover. A link that is always slow is no exception to itself.
+    recover. A link that is always slow is not an exception to itself.
     """
     step_s = np.diff(t_s)
     late = step_s > _LATE * float(np.median(step_s))

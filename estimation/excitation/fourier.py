@@ -10,7 +10,7 @@ At t = 0 velocity and acceleration vanish when Σ kαₖ = 0 and Σ k²βₖ = 0
 period, too. Coefficients are drawn from the null space of these two sums, so that whoever optimises
 them has N − 1 free sines and N − 1 free cosines per joint and need not think of the ends.
 
-A duration that is no whole number of periods ends by slowing down time: the motion goes on along
+A duration that is not a whole number of periods ends by slowing down time: the motion goes on along
 its path as q(s(t)), where ds/dt falls from 1 to 0 within `FADE_S`, twice differentiable. Positions
 are then those of the Fourier series and speeds no higher; accelerations gain up to
 1.5·|q̇|/`FADE_S`.

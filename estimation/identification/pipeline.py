@@ -174,7 +174,7 @@ def _run_methods(
         seconds = time.perf_counter() - started_s
         results.append(judge(problem, estimate, seconds, known.training, known.validation))
     if infeasible is not None and not any(row.name in PREFERRED for row in results):
-        raise infeasible  # links that can exist were asked for, and there are none
+        raise infeasible  # physically consistent links were asked for, and there are none
     if not results:
         reasons = "; ".join(f"{method.name}: {method.reason}" for method in failed)
         raise EstimationError(f"no method could be used: {reasons}")
@@ -182,7 +182,7 @@ def _run_methods(
 
 
 def _choose(results: Sequence[MethodResult]) -> MethodResult:
-    """The first of those preferred that can exist; else the one with the least error."""
+    """The first preferred one that is physically consistent; else the one with the least error."""
     by_name = {row.name: row for row in results if row.consistent and row.theta is not None}
     for name in PREFERRED:
         if name in by_name:

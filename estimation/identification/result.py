@@ -36,8 +36,8 @@ class MethodResult(_Part, frozen=True, kw_only=True):
     cross_validation_percent: float | None
     """On held-out parts of the identification data, with guard gaps; None where not computed."""
     consistent: bool
-    """Whether every link can exist (for methods that tell base parameters only: whether any arm
-    has them), and no friction drives."""
+    """Whether every link is physically consistent (for methods that determine base parameters only:
+    whether any such arm has them), and no friction drives."""
     min_pseudo_inertia_eigenvalue: float
     """Of all links."""
     pseudo_inertia_eigenvalues: tuple[float, ...]
@@ -70,7 +70,7 @@ class FailedMethod(_Part, frozen=True, kw_only=True):
 
 
 class BaseParameter(_Part, frozen=True, kw_only=True):
-    """A combination of parameters that the data can tell (of the chosen method)."""
+    """A combination of parameters that the data can determine (of the chosen method)."""
 
     expression: str
     symbol: str
@@ -83,7 +83,7 @@ class BaseParameter(_Part, frozen=True, kw_only=True):
     low: float
     high: float
     relative_percent: float
-    """100·σ/|value|; above 30 the data do not tell it."""
+    """100·σ/|value|; above 30 the data do not determine it."""
     essential: bool
     cad: float | None
     true: float | None = None

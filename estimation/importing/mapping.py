@@ -12,7 +12,7 @@ A mapping is written `QUANTITY=SOURCE[,SOURCE…]`, each source one of
 
 What is not mapped is looked for by its usual names (`estimation.importing.names`): t, time, q1,
 q_1, pos1, dq1, qd1, vel1, tau1, torque1, iq1, current1, …, or q_elbow, elbow_pos, position/elbow
-for a joint called elbow. Columns that are called after joints are put in the robot's order.
+for a joint called elbow. Columns that are named after joints are put in the robot's order.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _drop_mapped(given: dict[str, list[list[SourceColumn]]], mapped: set[str]) -
 def _in_robot_order(
     given: Mapping[str, list[list[SourceColumn]]], joints: Sequence[str], mapping: Mapping[str, str]
 ) -> tuple[dict[str, list[SourceColumn]], list[str]]:
-    """Columns by quantity; those of one source by the joints that they are called after."""
+    """Columns by quantity; those of one source by the joints that they are named after."""
     found: dict[str, list[SourceColumn]] = {}
     moved: list[str] = []
     notes: list[str] = []
@@ -154,14 +154,14 @@ def _in_robot_order(
         notes += _wrong_names(key, found[key], joints)
     if moved:
         notes.append(
-            f"{', '.join(moved)}: the columns are called after joints and were put "
+            f"{', '.join(moved)}: the columns are named after joints and were put "
             f"in the robot's order: {', '.join(joints)}"
         )
     return found, notes
 
 
 def _wrong_names(key: str, columns: Sequence[SourceColumn], joints: Sequence[str]) -> list[str]:
-    """Whether columns that were listed one by one are called after other joints."""
+    """Whether columns that were listed one by one are named after other joints."""
     if key == "t_s" or len(columns) != len(joints):
         return []
     for joint, column in zip(joints, columns, strict=True):
@@ -182,7 +182,7 @@ def _check_apart(found: Mapping[str, list[SourceColumn]], mapped: set[str]) -> N
     seen: dict[str, str] = {}
     for key, columns in found.items():
         for column in columns:
-            # A column out of an array is called after it: NAME:3.
+            # A column out of an array is named after it: NAME:3.
             count = column.values.shape[1]
             labels = [column.label, *(f"{column.label}:{n + 1}" for n in range(count))]
             for label in labels[:1] if count == 1 else labels[1:]:
@@ -207,7 +207,7 @@ def _by_name(
             meaning = meaning_of(name, joints if values.shape[1] == 1 else ())
             if meaning is None or meaning.key in without:
                 continue
-            # Called after joints, they are sorted by that later.
+            # Named after joints, they are sorted by that later.
             place = 0 if meaning.is_joint else meaning.place
             column = SourceColumn(file, name, values, meaning.unit)
             if column.label in parts:
@@ -253,7 +253,7 @@ def _combined(
     if unit is None and len(stated) > 1:
         raise wrong(f"{key} ({labels}): its columns are in different units")
     name = unit or next(iter(stated), None) or next(iter(UNITS[key]))
-    with np.errstate(over="ignore"):  # infinite is no number of ours
+    with np.errstate(over="ignore"):  # infinite is not a number of ours
         values = values * _factor(key, name)
     names = tuple(column.name for column in columns)
     return Taken(values, labels, names, name, unit is not None or bool(stated))

@@ -210,7 +210,7 @@ def _check_complete(
 
 
 def _numbers(key: str, values: FloatArray) -> FloatArray:
-    """NaN for whatever is no sensible number; times, which may count from 1970, from 0 on."""
+    """NaN for whatever is not a sensible number; times, which may count from 1970, from 0 on."""
     if key == "t_s":
         known = values[np.isfinite(values)]
         with np.errstate(over="ignore"):

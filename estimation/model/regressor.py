@@ -3,7 +3,7 @@
 Rigid links come from Pinocchio; friction and drive inertia are columns of our own. The order of θ
 is that of `estimation.model.parameters`.
 
-Friction that switches with the sign of a velocity is no smooth function of the motion: where
+Friction that switches with the sign of a velocity is not a smooth function of the motion: where
 torques were filtered, its columns must be worked out at the full rate and filtered alike, or every
 reversal counts as an error. `Regressor.switching` gives them, and takes them back.
 """

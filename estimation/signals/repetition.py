@@ -57,7 +57,7 @@ def find_period_s(prepared: Prepared) -> float | None:
 
 
 def _half_step(scaled: FloatArray) -> float:
-    """How far a period is off at most, as it is no whole number of rows."""
+    """How far a period is off at most, as it is not a whole number of rows."""
     return 0.5 * float(np.median(np.abs(np.diff(scaled, axis=0)).max(axis=1)))
 
 

@@ -54,8 +54,8 @@ def robot_from_urdf(
         lock: Joints to hold, and where (rad or m).
 
     Raises:
-        UrdfError: It is no URDF, or has no chain of turning joints.
-        ConfigError: The name is no name of a robot.
+        UrdfError: It is not a URDF, or has no chain of turning joints.
+        ConfigError: The name is not a robot's.
     """
     tree = parse_urdf(text, source)
     chain, warnings = make_chain(tree, source, tip=tip, lock=lock or {})

@@ -112,7 +112,7 @@ def parse_urdf(text: str, source: str) -> Tree:
         source: What to call it in an error.
 
     Raises:
-        UrdfError: It is no URDF, or no tree of links.
+        UrdfError: It is not a URDF, or not a tree of links.
     """
     if len(text) > SIZE_MAX:
         raise UrdfError(source, f"{len(text)} characters, expected at most {SIZE_MAX}")
@@ -126,7 +126,7 @@ def parse_urdf(text: str, source: str) -> Tree:
         if isinstance(element.tag, str):
             element.tag = element.tag.rpartition("}")[2]
     if root.tag != "robot":
-        raise UrdfError(source, f"begins with <{root.tag}>, expected <robot>: it is no URDF")
+        raise UrdfError(source, f"begins with <{root.tag}>, expected <robot>: it is not a URDF")
     reader = _Reader(source)
     links = reader.named(root, "link", reader.link)
     reductions = reader.reductions(root)

@@ -1,10 +1,10 @@
 """Identification side by side with FIGAROH, on one recording of the mock; and its memory.
 
 Ours: from opening the recording (HDF5, which rows are usable, choice of filter, base parameters,
-QR) to CLS-2, whose links can exist. FIGAROH's: from samples in memory (its filters, gradients,
-regressor, thinning out by 10, QR, weighted least squares) to its `physical_fit`, whose links can
-exist as well. Imports are outside of both; each in its own process, in turns, the least of each.
-FIGAROH may use as many threads as it likes, or one: whichever is faster counts.
+QR) to CLS-2, whose links are physically consistent. FIGAROH's: from samples in memory (its filters,
+gradients, regressor, thinning out by 10, QR, weighted least squares) to its `physical_fit`, whose
+links are so as well. Imports are outside of both; each in its own process, in turns, the least of
+each. FIGAROH may use as many threads as it likes, or one: whichever is faster counts.
 
 Errors are in percent of the filtered torque, over the same rows for both. FIGAROH's prediction is
 worked out at the full rate from its own filtered motion and then filtered like the torque.
@@ -123,13 +123,13 @@ def _compare(
     mine: dict[str, float], other: dict[str, float], facts: dict[str, Any]
 ) -> Iterator[Row]:
     name = f"FIGAROH {facts['version']}"
-    yield _seconds(f"{name}: its workflow to links that can exist", other["physical_s"])
+    yield _seconds(f"{name}: its workflow to physically consistent links", other["physical_s"])
     yield _seconds(f"{name}: its workflow to weighted least squares", other["wls_s"])
     yield _seconds(f"{name}: the same without its report and statistics", other["steps_s"])
     yield _seconds(f"{name}: its regressor of all samples", other["regressor_s"])
     ours_s = mine["estimate_s"]
     yield at_least(
-        "opening to CLS-2, against FIGAROH to links that can exist",
+        "opening to CLS-2, against FIGAROH to physically consistent links",
         other["physical_s"] / ours_s,
         FASTER_MIN,
     )

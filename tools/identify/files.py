@@ -100,9 +100,9 @@ def _robot_files(outcome: IdentificationOutcome) -> dict[str, bytes]:
     chosen = outcome.result.method(outcome.result.chosen)
     if chosen.theta is None or not chosen.consistent:
         reason = (
-            "tells combinations of parameters only, not single links"
+            "determines combinations of parameters only, not single links"
             if chosen.theta is None
-            else "gives links that cannot exist, or friction that drives"
+            else "gives links that are not physically consistent, or friction that drives"
         )
         hint = "" if chosen.name == "cls2" else "; use --method cls2"
         say(f"armature: no URDF and no robot file: {chosen.name} {reason}{hint}")

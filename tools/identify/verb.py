@@ -273,7 +273,7 @@ def _share(text: str, problems: list[str]) -> tuple[float, float]:
 
 def _check_out(path: Path) -> None:
     if os.path.lexists(path) and not path.is_dir():
-        raise ConfigError("--out", [f"{path}: is there already and is no directory"])
+        raise ConfigError("--out", [f"{path}: is there already and is not a directory"])
     parent = next(part for part in (path, *path.absolute().parents) if part.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK):
         raise ConfigError("--out", [f"{path}: {parent} cannot be written to"])

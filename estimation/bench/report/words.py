@@ -61,5 +61,5 @@ def as_percent(quantity: EstimatedQuantity | None) -> EstimatedQuantity | None:
 
 
 def date_text(recorded_utc: str) -> str:
-    """When a recording was made; a virtual clock begins with the Unix epoch, which is no date."""
+    """When a recording was made; a virtual clock begins with the Unix epoch: not a date."""
     return "virtual time" if recorded_utc.startswith("1970-01-01T") else recorded_utc

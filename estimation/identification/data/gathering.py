@@ -269,8 +269,8 @@ def _rounded_notes(rounded: int) -> tuple[str, ...]:
     if not rounded:
         return ()
     return (
-        f"{rounded} further combinations would be told only by rounded numbers in the robot file, "
-        "such as 1.5708 for a right angle, and do not count",
+        f"{rounded} further combinations would be identifiable only by rounded numbers in the "
+        "robot file, such as 1.5708 for a right angle, and do not count",
     )
 
 

@@ -17,7 +17,7 @@ CAD_MASS_FACTOR = 3.0
 _REACH_FACTOR = 1.5
 """How much further than its joints and capsule a link's mass may reach, where nothing is said."""
 _ROOM = 1.001
-"""An ellipsoid that only just touches a box would leave room for a point, which is no body."""
+"""An ellipsoid that only just touches a box would leave room for a point, which is not a body."""
 
 
 @dataclass(frozen=True, slots=True)

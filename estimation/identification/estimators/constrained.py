@@ -1,4 +1,4 @@
-"""CLS-1, CLS-2 and CLS-3: least squares among arms that can exist (seed 001), as convex programmes.
+"""CLS-1, CLS-2 and CLS-3: least squares among physically consistent arms, as convex programmes.
 
 The cost is ‖R·(β(θ)) − z‖² on the triangular factor, so that it does not matter how many samples
 there are. Among all θ with equally good torques a faint pull towards CAD picks one (without CAD,
@@ -57,12 +57,12 @@ def estimate_cls1(problem: Problem) -> Estimate:
 
 
 def estimate_cls2(problem: Problem) -> Estimate:
-    """Every link can exist."""
+    """Every link is physically consistent."""
     return _estimate("cls2", problem, Realism.CONSISTENT)
 
 
 def estimate_cls2_wls(problem: Problem) -> Estimate:
-    """Every link can exist, and joints are weighed by their noise as in WLS.
+    """Every link is physically consistent, and joints are weighed by their noise as in WLS.
 
     Raises:
         DatasetError: The data do not excite all base parameters.
@@ -73,7 +73,7 @@ def estimate_cls2_wls(problem: Problem) -> Estimate:
 
 
 def estimate_cls3(problem: Problem) -> Estimate:
-    """Every link can exist inside its ellipsoid, where one is known."""
+    """Every link is physically consistent inside its ellipsoid, where one is known."""
     found = _estimate("cls3", problem, Realism.DENSITY)
     bounds = problem.bounds
     links = zip(bounds.joint_names, bounds.links, strict=True)
@@ -85,7 +85,7 @@ def estimate_cls3(problem: Problem) -> Estimate:
 
 
 def estimate_cls2_prior(problem: Problem) -> Estimate:
-    """Every link can exist, and is as near to CAD as the data allow.
+    """Every link is physically consistent, and is as near to CAD as the data allow.
 
     Raises:
         EstimationError: The robot file knows no links.
@@ -98,7 +98,7 @@ def estimate_cls2_prior(problem: Problem) -> Estimate:
 
 
 def find_consistent(problem: Problem, beta: FloatArray) -> FloatArray | None:
-    """A θ that can exist with exactly these base parameters, or None.
+    """A physically consistent θ with exactly these base parameters, or None.
 
     Args:
         problem: Of the arm; bounds on masses are not asked for.

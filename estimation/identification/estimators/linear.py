@@ -1,7 +1,7 @@
 """Estimators of base parameters that are linear algebra: ULS, WLS, IRLS and total least squares.
 
-None of them knows physics: what they find may belong to no arm that can exist. Their residual is
-the floor under every estimator that does.
+None of them knows physics: what they find may belong to no physically consistent arm. Their
+residual is the floor under every estimator that does.
 """
 
 from __future__ import annotations

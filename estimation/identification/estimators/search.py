@@ -38,7 +38,7 @@ _SAME = 1e-3
 
 
 def estimate_slsqp(problem: Problem) -> Estimate:
-    """The best arm that can exist, found by SLSQP from `problem.starts` starts.
+    """The best physically consistent arm, found by SLSQP from `problem.starts` starts.
 
     The first start is CAD itself (or the middle of the bounds), the others are drawn around it.
 
@@ -74,7 +74,8 @@ def estimate_slsqp(problem: Problem) -> Estimate:
     same = sum(cost <= best_cost * (1.0 + _SAME) + 1e-12 for cost, _ in found)
     notes = [
         *problem.bounds.notes,
-        f"{len(found)} of {tried} starts ended with an arm that can exist, {same} with this one",
+        f"{len(found)} of {tried} starts ended with a physically consistent arm, {same} with this "
+        "one",
     ]
     theta = space.scales.theta * best
     return Estimate(method="slsqp", beta=problem.base.of(theta), theta=theta, notes=tuple(notes))

@@ -80,7 +80,7 @@ class SearchSpace:
         broken = [self.names[index] for index in np.flatnonzero(excess > TOLERANCE)]
         least = np.linalg.eigvalsh(self.pseudo_inertias(x))[:, 0]
         for joint in np.flatnonzero(least < 0.5 * CONSISTENCY_MARGIN):
-            broken.append(f"link of {self.parameters.joint_names[joint]} can exist")
+            broken.append(f"link of {self.parameters.joint_names[joint]} is physically consistent")
         return tuple(broken)
 
 
@@ -115,7 +115,7 @@ def make_space(problem: Problem) -> SearchSpace:
 def draw_start(
     problem: Problem, space: SearchSpace, generator: np.random.Generator, *, spread: float = 0.4
 ) -> FloatArray:
-    """An x to begin at: links that can exist around CAD, or around the middle of the bounds.
+    """An x to begin at: physically consistent links around CAD, or around the middle of the bounds.
 
     J' = L·exp(S)·Lᵀ with J = LLᵀ and S symmetric, normal: positive definite whatever is drawn.
 

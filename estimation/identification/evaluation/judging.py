@@ -1,7 +1,7 @@
-"""What is said of an estimate: errors on data it knows and does not know, and whether it can exist.
+"""What is said of an estimate: errors on known and unknown data, and physical consistency.
 
 Errors are stated twice: over the rows in which a joint moves, which are those that are fitted, and
-over all rows. At a reversal a joint may stick, and then friction is no function of its speed.
+over all rows. At a reversal a joint may stick, and then friction is not a function of its speed.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def judge(
     parameters = problem.regressor.parameters
     theta = estimate.theta
     if theta is None:
-        # A method that tells base parameters only: is there any arm that has them?
+        # A method that determines base parameters only: is there any arm that has them?
         theta = find_consistent(problem, estimate.beta)
         is_consistent = theta is not None
         if theta is None:

@@ -21,8 +21,8 @@ from estimation.types import FloatArray, Rows
 
 REPLICATES = 500
 ESSENTIAL_PERCENT = 30.0
-"""Base parameters whose relative standard deviation is above this are not told by the data
-(the rule of Gautier and Khalil)."""
+"""Base parameters whose relative standard deviation is above this are not identifiable from the
+data (the rule of Gautier and Khalil)."""
 
 
 @dataclass(frozen=True, slots=True)

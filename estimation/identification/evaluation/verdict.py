@@ -48,7 +48,7 @@ def reach_verdict(
         is_relaxed: Whether bounds had to give way.
 
     Returns:
-        Usable when it can exist and predicts torques, best on data it does not know.
+        Usable when it is physically consistent and predicts torques, best on data it does not know.
     """
     row = next(method for method in methods if method.name == chosen)
     floor = next((method for method in methods if method.name == "uls"), None)
@@ -95,7 +95,7 @@ def _problems(
     cad = next((method for method in methods if method.name == "cad"), None)
     problems = []
     if not row.consistent:
-        problems.append("no arm with these parameters can exist")
+        problems.append("it is not physically consistent")
     if not row.inertia_matrix_positive:
         problems.append("its inertia matrix is not positive definite everywhere")
     if not judged.moving <= _GOOD_PERCENT:
@@ -139,12 +139,12 @@ def _doubts(
         if test.memory_s > _MEMORY_S and errors[test.joint] > 1.0
     ]
     if slow:
-        doubts.append(f"what is left is no noise but lasts, at {_few(slow)}")
+        doubts.append(f"what is left is not noise but lasts, at {_few(slow)}")
     if row.active_bounds:
         doubts.append("bounds hold it back (see its notes)")
     unsure = sum(parameter.relative_percent > _IDENTIFIABLE_PERCENT for parameter in base)
     if base and unsure > 0.5 * len(base):
-        doubts.append(f"the data hardly tell {unsure} of {len(base)} base parameters")
+        doubts.append(f"the data hardly determine {unsure} of {len(base)} base parameters")
     return doubts
 
 

@@ -154,7 +154,7 @@ def _intervals(values: FloatArray, draws: FloatArray, blocks: int) -> list[Inter
 
 
 class _Fit:
-    """min ‖target − matrix·δπ‖² over bodies that can exist, for one target after another."""
+    """min ‖target − matrix·δπ‖² over physically consistent bodies, for one target after another."""
 
     def __init__(self, matrix: FloatArray) -> None:
         lengths = np.array([1.0, *(_LENGTH_M,) * 3, *(_LENGTH_M**2,) * 6])
@@ -214,8 +214,8 @@ def _notes(mass: Interval, identifiable: tuple[bool, ...], misfit: float) -> tup
     unidentifiable = [name for name, told in zip(INERTIAL, identifiable, strict=True) if not told]
     if unidentifiable:
         notes.append(
-            f"{', '.join(unidentifiable)} of the payload are not identifiable: they are the smallest "
-            "that a body with the others can have"
+            f"{', '.join(unidentifiable)} of the payload are not identifiable: they are the "
+            "smallest that a body with the others can have"
         )
     if mass.low <= 1e-3:
         notes.append("the data do not tell that there is a payload at all")

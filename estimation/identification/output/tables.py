@@ -52,7 +52,7 @@ def base_table(
 def parameter_table(
     problem: Problem, chosen: MethodResult, uncertainty: Uncertainty
 ) -> tuple[ParameterValue, ...]:
-    """All of θ; none for a method that tells base parameters only.
+    """All of θ; none for a method that determines base parameters only.
 
     Only an element that is a base parameter by itself has a standard deviation: of the others the
     data tell combinations.

@@ -200,8 +200,8 @@ def _base(result: Identification, figures: _Figures) -> str:
     return "\n".join(
         (
             f"<p>{result.rank} base parameters of {result.parameter_count} parameters; "
-            f"{unidentifiable} of them are not told by the data (30 % rule, ✗). Condition of the "
-            f"regressor: {condition_text(result.condition)}, "
+            f"{unidentifiable} of them are not identifiable from the data (30 % rule, ✗). "
+            f"Condition of the regressor: {condition_text(result.condition)}, "
             f"{condition_text(result.condition_scaled)} with columns of length 1.</p>",
             figures.show("parameters"),
             base_table(result.base_parameters),
@@ -214,7 +214,8 @@ def _base(result: Identification, figures: _Figures) -> str:
 def _parameters(result: Identification) -> str:
     if not result.parameters:
         return (
-            f"<p>{as_text(result.chosen)} tells base parameters only: there is no list of all.</p>"
+            f"<p>{as_text(result.chosen)} determines base parameters only: there is no list of all."
+            "</p>"
         )
     return (
         "<p>In the frames of the joints, inertia about their origins. Only what data tell alone "

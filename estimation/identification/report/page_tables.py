@@ -58,7 +58,7 @@ def joints_table(result: Identification) -> str:
 
 
 def chosen_table(result: Identification) -> str:
-    """More of the chosen method's errors per joint, and whether its links can exist.
+    """More of the chosen method's errors per joint; whether its links are physically consistent.
 
     Args:
         result: What was identified.
@@ -148,7 +148,7 @@ def parameters_table(result: Identification) -> str:
         for parameter in result.parameters
     )
     return make_table(
-        "all", ("Joint", "Parameter", "Unit", "Value", "σ", "CAD", "Told by the data"), rows
+        "all", ("Joint", "Parameter", "Unit", "Value", "σ", "CAD", "Identifiable"), rows
     )
 
 

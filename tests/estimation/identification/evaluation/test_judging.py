@@ -1,4 +1,4 @@
-"""What is said of an estimate: errors, whether it can exist, tables, residuals, the verdict."""
+"""What is said of an estimate: errors, physical consistency, tables, residuals, the verdict."""
 
 from __future__ import annotations
 
@@ -319,7 +319,7 @@ def test_a_model_that_can_be_used() -> None:
 @pytest.mark.parametrize(
     ("row", "problem"),
     [
-        (a_row("cls1", 1.0, 1.5, consistent=False), "no arm with these parameters can exist"),
+        (a_row("cls1", 1.0, 1.5, consistent=False), "it is not physically consistent"),
         (a_row("cls1", 1.0, 1.5, inertia_matrix_positive=False), "not positive definite"),
         (a_row("cls2", 8.0, 10.5), "10.5 % of the torque is left (limit 10 %)"),
         (a_row("cls2", 8.0, 9.0), "CAD predicts as well (9.00 %)"),
@@ -365,7 +365,7 @@ def a_test(joint: str, memory_s: float) -> ResidualTest:
         (
             a_row("cls2", 1.0, 1.5),
             {"residuals": (a_test("b", 0.4), a_test("a", 0.03))},
-            "what is left is no noise but lasts, at b (0.4 s)",
+            "what is left is not noise but lasts, at b (0.4 s)",
         ),
         (a_row("cls2", 1.0, 1.5), {"is_relaxed": True}, "bounds had to give way"),
     ],
