@@ -51,7 +51,7 @@ ROWS_MIN = 200
 """Of a segment: from less no filter makes anything."""
 _GAINS = ("kp_a_per_rad", "kd_a_s_per_rad", "ki_a_per_rad_s")
 OVERLAP_S = 2.0
-"""What two pieces of a long segment share on either side: a filter of 5 Hz has forgotten its border
+"""What two parts of a long segment share on either side: a filter of 5 Hz has forgotten its border
 to 1e-9 by then."""
 
 
@@ -61,7 +61,7 @@ class OpenDataset:
     Args:
         recording: Open, for as long as this is used.
         all_modes: Whether to use rows in which the robot is active but follows no trajectory.
-        rows_min: Shorter runs are left out.
+        rows_min: Shorter segments are left out.
         holds_reference: Whether boards of a profile hold their position reference between frames.
 
     Attributes:
@@ -100,8 +100,8 @@ class OpenDataset:
         """The usable samples, in order.
 
         Args:
-            rows_max: A longer run comes in pieces of at most so many rows, overlap not counted.
-            overlap_rows: What neighbouring pieces share on either side; None for 2 s.
+            rows_max: A longer segment comes in parts of at most so many rows, overlap not counted.
+            overlap_rows: What neighbouring parts share on either side; None for 2 s.
 
         Yields:
             Segments; none where nothing can be used: the summary says why.
@@ -112,17 +112,17 @@ class OpenDataset:
         """
         if rows_max < 1 or (overlap_rows is not None and overlap_rows < 0):
             raise DatasetError(
-                f"pieces of {rows_max} rows that share {overlap_rows}: the first must be at least "
+                f"parts of {rows_max} rows that share {overlap_rows}: the first must be at least "
                 "1, the second at least 0"
             )
         reader = _Reader(self.recording, self._rows, self._holds_reference)
         overlap = round(OVERLAP_S / reader.period_s) if overlap_rows is None else overlap_rows
-        for begin, end in self._rows.runs:
-            # Pieces of about the same length: a short rest would be nothing but overlap.
-            pieces = -(-(end - begin) // rows_max)
-            cuts = [begin + (end - begin) * number // pieces for number in range(pieces + 1)]
-            for piece in itertools.pairwise(cuts):
-                yield reader.read((begin, end), piece, overlap)
+        for begin, end in self._rows.segments:
+            # Parts of about the same length: a short rest would be nothing but overlap.
+            parts = -(-(end - begin) // rows_max)
+            cuts = [begin + (end - begin) * number // parts for number in range(parts + 1)]
+            for part in itertools.pairwise(cuts):
+                yield reader.read((begin, end), part, overlap)
         self.recording.drop_caches()
 
 
@@ -181,20 +181,20 @@ class _Reader:
                 factors = _drive_factors(recording.robot, number)
                 self._reduction[number], self._nm_per_a[number] = factors
 
-    def read(self, run: tuple[int, int], piece: tuple[int, int], overlap: int) -> Segment:
-        first, last = max(run[0], piece[0] - overlap), min(run[1], piece[1] + overlap)
-        start_s = self._times.taken_s(run[0])
-        # In periods since the run's first value: where the run ends, and where the piece and its
+    def read(self, whole: tuple[int, int], part: tuple[int, int], overlap: int) -> Segment:
+        first, last = max(whole[0], part[0] - overlap), min(whole[1], part[1] + overlap)
+        start_s = self._times.taken_s(whole[0])
+        # In periods since the whole's first value: where the whole ends, and where the part and its
         # overlap begin and end.
-        count = math.floor((self._times.taken_s(run[1] - 1) - start_s) / self.period_s + 1e-3) + 1
+        count = math.floor((self._times.taken_s(whole[1] - 1) - start_s) / self.period_s + 1e-3) + 1
         edges = [
-            (self._times.taken_s(row) - start_s) / self.period_s if row < run[1] else count
-            for row in (first, piece[0], piece[1], last)
+            (self._times.taken_s(row) - start_s) / self.period_s if row < whole[1] else count
+            for row in (first, part[0], part[1], last)
         ]
         lead, begin, end, tail = (min(math.ceil(edge - 1e-3), count) for edge in edges)
         # A time at the edge may lie in a gap, and need values from beyond.
         margin = math.ceil(GAP_MAX_S / self.period_s) + 1
-        wide = slice(max(run[0], first - margin), min(run[1], last + margin))
+        wide = slice(max(whole[0], first - margin), min(whole[1], last + margin))
         rows, sent_s, taken_s = self._usable(wide)
         if not len(taken_s):
             raise DatasetError(
@@ -226,12 +226,12 @@ class _Reader:
         return Segment(
             source=self._recording.path,
             first_seq=int(self._recording["seq"][first]),
-            run_row=lead,
+            rows_before=lead,
             rows_after=max(0, count - tail),
             lead_rows=begin - lead,
             tail_rows=tail - end,
-            begins_run=piece[0] == run[0],
-            ends_run=piece[1] == run[1],
+            is_beginning=part[0] == whole[0],
+            is_end=part[1] == whole[1],
             period_s=self.period_s,
             t_s=grid.times_s + start_s,
             is_in_gap=grid.is_in_gap if grid.is_in_gap.any() else None,

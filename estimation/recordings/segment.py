@@ -15,12 +15,12 @@ class Segment:
     Attributes:
         source: The recording.
         first_seq: Number of the first sample in its session.
-        run_row: Rows of the same run before the first; 0 unless a long run came in pieces.
-        rows_after: Rows of the same run after the last, likewise.
-        lead_rows: Overlap at the beginning, for filters; belongs to the piece before.
-        tail_rows: Overlap at the end; belongs to the piece after.
-        begins_run: Whether nothing lies before: a true border. Then `lead_rows` is 0.
-        ends_run: Whether nothing follows.
+        rows_before: Rows of the same segment before the first; 0 unless a long one came in parts.
+        rows_after: Rows of the same segment after the last, likewise.
+        lead_rows: Overlap at the beginning, for filters; belongs to the part before.
+        tail_rows: Overlap at the end; belongs to the part after.
+        is_beginning: Whether nothing lies before: a true border. Then `lead_rows` is 0.
+        is_end: Whether nothing follows.
         period_s: Time between two samples.
         t_s: When values were taken, since the recording's first sample.
         q_rad: Measured joint angles.
@@ -42,12 +42,12 @@ class Segment:
 
     source: Path
     first_seq: int = 0
-    run_row: int = 0
+    rows_before: int = 0
     rows_after: int = 0
     lead_rows: int = 0
     tail_rows: int = 0
-    begins_run: bool = True
-    ends_run: bool = True
+    is_beginning: bool = True
+    is_end: bool = True
     period_s: float
     t_s: FloatArray
     q_rad: FloatArray

@@ -1,7 +1,7 @@
-"""Which samples of a recording can be used, in runs without a long gap: looks at flags only.
+"""Which samples of a recording can be used, in segments without a long gap: looks at flags only.
 
-A gap of more than `GAP_MAX_S` ends a run. Across shorter ones, a cycle left out or a reply lost,
-filters go on (`estimation.recordings.uniform_rows`), but what lies in them never counts. What
+A gap of more than `GAP_MAX_S` ends a segment. Across shorter ones, a cycle left out or a reply
+lost, filters go on (`estimation.recordings.uniform_rows`), but what lies in them never counts. What
 counts:
 
 - Where the robot is active and all joints follow a trajectory (`joint_mode` play), if the recording
@@ -11,7 +11,7 @@ counts:
   (`COMMAND_MAX`).
 - A reply is older than the command beside it: what row k measured was latched when exchange k - 1
   ended, and until then command k - 2 was obeyed. The first two rows of a mode show the one before.
-- Where the zero of a joint changes (`joint_is_homed`), positions jump: a run ends there, too.
+- Where the zero of a joint changes (`joint_is_homed`), positions jump: a segment ends there, too.
 """
 
 from __future__ import annotations
@@ -63,11 +63,10 @@ class DatasetSummary:
         source: The file.
         chosen: Which rows were looked for: `play`, `active` or `import` (all).
         rows: Samples in the file.
-        used: Of them, in runs that are long enough.
+        used: Of them, in segments that are long enough.
         left_out: How many were not used, by reason; each row counts once.
         missing: Samples that the file does not have: its gaps.
-        runs: Number of segments without a long gap.
-        longest_rows: Samples of the longest.
+        segments: Number of segments without a long gap.
         not_homed: Used samples in which the zero of some joint was not known.
         period_s: Time between two samples.
     """
@@ -78,8 +77,7 @@ class DatasetSummary:
     used: int
     left_out: dict[str, int] = field(hash=False)
     missing: int
-    runs: int
-    longest_rows: int
+    segments: int
     not_homed: int
     period_s: float
 
@@ -90,10 +88,10 @@ class UsableRows:
     Args:
         recording: Open; read block by block.
         all_modes: Whether rows count in which the robot is active but follows no trajectory.
-        rows_min: Shorter runs are left out.
+        rows_min: Shorter segments are left out.
 
     Attributes:
-        runs: First row and the one after the last, of each run; in between there may be rows that
+        segments: First row and the one after the last, of each; in between there may be rows that
             cannot be used, for at most `GAP_MAX_S` at a time.
         has_velocity: Whether the recording has measured velocities.
         summary: What was used and what not.
@@ -110,15 +108,15 @@ class UsableRows:
         self.has_velocity = _has_any(recording, "joint_velocity_rad_s")
         self._left_out: dict[str, int] = {}
         self._previous: dict[str, Any] = {}
-        runs: list[tuple[int, int]] = []
+        segments: list[tuple[int, int]] = []
         for block in recording.blocks():
             usable, joined = self._look_at(block)
-            _extend(runs, usable, joined, block.start)
-        runs = self._united(runs)
-        long = [(begin, end) for begin, end in runs if end - begin >= rows_min]
-        used, usable_rows = (sum(end - begin for begin, end in some) for some in (long, runs))
+            _extend(segments, usable, joined, block.start)
+        segments = self._united(segments)
+        long = [(begin, end) for begin, end in segments if end - begin >= rows_min]
+        used, usable_rows = (sum(end - begin for begin, end in some) for some in (long, segments))
         self._count(f"in segments of fewer than {rows_min} samples", usable_rows - used)
-        self.runs = tuple(long)
+        self.segments = tuple(long)
         self.summary = DatasetSummary(
             source=str(recording.path),
             chosen=self._chosen,
@@ -126,9 +124,8 @@ class UsableRows:
             used=used,
             left_out=self._left_out,
             missing=sum(gap.count for gap in recording.gaps),
-            runs=len(long),
-            longest_rows=max((end - begin for begin, end in long), default=0),
-            # A run ends where that changes.
+            segments=len(long),
+            # A segment ends where that changes.
             not_homed=sum(
                 end - begin for begin, end in long if not recording["joint_is_homed"][begin].all()
             ),
@@ -196,11 +193,11 @@ class UsableRows:
         is_active = self._recording["state"][block] == _ACTIVE
         return np.asarray(is_active & is_wanted.all(axis=1))
 
-    def _united(self, runs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    def _united(self, segments: list[tuple[int, int]]) -> list[tuple[int, int]]:
         """Runs with only a short gap between them are one."""
         recording = self._recording
         united: list[tuple[int, int]] = []
-        for begin, end in runs:
+        for begin, end in segments:
             if united:
                 last = united[-1][1] - 1
                 gap_ns = int(recording["t_ns"][begin]) - int(recording["t_ns"][last])
@@ -244,19 +241,19 @@ class UsableRows:
             self._left_out[reason] = self._left_out.get(reason, 0) + rows
 
 
-def _extend(runs: list[tuple[int, int]], usable: Flags, joined: Flags, first: int) -> None:
-    """Adds the runs of a block; one that reaches over its border goes on."""
+def _extend(segments: list[tuple[int, int]], usable: Flags, joined: Flags, first: int) -> None:
+    """Adds the segments of a block; one that reaches over its border goes on."""
     begins = usable & ~(np.concatenate([[False], usable[:-1]]) & joined)
     starts = np.flatnonzero(begins)
     if not usable.any():
         return
-    # A run ends where the next one begins, or at the first row that is not usable.
+    # A segment ends where the next one begins, or at the first row that is not usable.
     is_end = usable & np.concatenate([~usable[1:] | begins[1:], [True]])
     ends = np.flatnonzero(is_end) + 1
     found = [(first + int(a), first + int(b)) for a, b in zip(starts, ends, strict=True)]
-    if runs and found[0][0] == first and runs[-1][1] == first and joined[0]:
-        found[0] = (runs.pop()[0], found[0][1])
-    runs += found
+    if segments and found[0][0] == first and segments[-1][1] == first and joined[0]:
+        found[0] = (segments.pop()[0], found[0][1])
+    segments += found
 
 
 def are_commands(recording: Recording, rows: slice) -> Flags:

@@ -105,7 +105,7 @@ def prepare(
     """Filter, differentiate, trim and thin out a segment.
 
     The lags of the board's own filters are taken out: y + τ·dy/dt. Rows are counted from the
-    beginning of the run, so that pieces of a long run give the same rows as the whole.
+    beginning of the segment, so that parts of a long one give the same rows as the whole.
 
     Args:
         segment: Samples without a gap.
@@ -250,13 +250,13 @@ class _Filters:
 
 
 def _kept_rows(segment: Segment, settings: PreparationSettings) -> Rows:
-    """Which rows stay: none of a border, none of another piece, every n-th of the run."""
+    """Which rows stay: none of a border, none of another part, every n-th of the segment."""
     trim = math.ceil(settings.trim_s / segment.period_s)
-    first = trim if segment.begins_run else segment.lead_rows
-    # A border is felt beyond a piece that is shorter than that.
-    first = max(first, trim - segment.run_row)
-    last = len(segment) - (trim if segment.ends_run else segment.tail_rows)
+    first = trim if segment.is_beginning else segment.lead_rows
+    # A border is felt beyond a part that is shorter than that.
+    first = max(first, trim - segment.rows_before)
+    last = len(segment) - (trim if segment.is_end else segment.tail_rows)
     last = min(last, len(segment) + segment.rows_after - trim)
     rows = np.arange(first, max(first, last))
-    kept: Rows = rows[(rows + segment.run_row) % settings.decimation == 0]
+    kept: Rows = rows[(rows + segment.rows_before) % settings.decimation == 0]
     return kept

@@ -36,7 +36,7 @@ class PreparationSettings:
         cutoff_hz: Of the low-pass; half of an amplitude is left there (`fft`: all of it).
         order: Of the Butterworth filter, which is run both ways.
         decimation: Every so many samples a row.
-        trim_s: Dropped at either end of a run.
+        trim_s: Dropped at either end of a segment.
         velocity: As the board measured it, or from the positions.
         method: Butterworth, or the rectangular window of seed 003, which also differentiates.
         differences: Order of the differences after Butterworth; seed 003 has second.

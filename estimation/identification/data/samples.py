@@ -125,8 +125,8 @@ class Samples:
         first, last = self._overrides.rows
         if (first, last) == (0.0, 1.0) and not self._overrides.is_outside:
             return prepared
-        total_s = (segment.run_row + len(segment) + segment.rows_after) * segment.period_s
-        start_s = segment.t_s[0] - segment.run_row * segment.period_s
+        total_s = (segment.rows_before + len(segment) + segment.rows_after) * segment.period_s
+        start_s = segment.t_s[0] - segment.rows_before * segment.period_s
         share = (prepared.t_s - start_s) / total_s
         inside = (share >= first) & (share < last)
         if self._overrides.is_outside:

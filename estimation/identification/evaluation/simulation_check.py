@@ -77,4 +77,4 @@ def _beginning(segment: Segment) -> Segment:
     cut: dict[str, Any] = {
         name: None if value is None else value[:rows] for name, value in values.items()
     }
-    return replace(segment, ends_run=False, **cut)
+    return replace(segment, is_end=False, **cut)

@@ -58,8 +58,10 @@ def test_a_whole_trajectory_is_one_segment(tmp_path: Path):
     # What the first two rows measured was before the trajectory.
     assert segment.first_seq == 102
     assert len(segment) == ROWS - 2
-    assert (segment.begins_run, segment.ends_run) == (True, True)
-    assert (segment.lead_rows, segment.tail_rows, segment.run_row, segment.rows_after) == (0,) * 4
+    assert (segment.is_beginning, segment.is_end) == (True, True)
+    assert (segment.lead_rows, segment.tail_rows, segment.rows_before, segment.rows_after) == (
+        0,
+    ) * 4
     np.testing.assert_allclose(segment.q_rad, ramp()["joint_position_rad"][2:])
     # A reply is as old as the exchange before it.
     np.testing.assert_allclose(segment.t_s, 0.001 + np.arange(ROWS - 2) * 1e-3)
@@ -278,7 +280,7 @@ def test_pieces_are_the_whole_and_only_what_was_measured_counts(
             counts &= ~segment.is_in_gap
         expected = (segment.t_s + start_s)[:, None] * SPEEDS_RAD_S
         np.testing.assert_allclose(segment.q_rad[counts], expected[counts], atol=1e-5)
-        assert segment.begins_run == (segment.run_row + segment.lead_rows == 0)
+        assert segment.is_beginning == (segment.rows_before + segment.lead_rows == 0)
     own = [p.t_s[p.lead_rows : len(p) - p.tail_rows] for p in pieces]
     np.testing.assert_allclose(
         np.concatenate([*own, []]), np.concatenate([*(s.t_s for s in whole), []]), atol=1e-9

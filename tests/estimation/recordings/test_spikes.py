@@ -110,7 +110,7 @@ def test_spikes_of_a_recording_become_holes(tmp_path: Path, link: str) -> None:
         found = set()
         for part in read_segments(path, rows_max=rows_max, overlap_rows=100):
             if part.is_in_gap is not None:
-                found |= set((np.flatnonzero(part.is_in_gap) + part.run_row + offset).tolist())
+                found |= set((np.flatnonzero(part.is_in_gap) + part.rows_before + offset).tolist())
             assert np.abs(part.q_rad).max() < 1.5
             assert np.abs(part.tau_nm).max() < 10.0
         assert {5000, 9000, 12_001} <= found
