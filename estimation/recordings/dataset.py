@@ -244,6 +244,7 @@ class _Reader:
             kp_a_per_rad=gains[0],
             kd_a_s_per_rad=gains[1],
             ki_a_per_rad_s=gains[2],
+            joint_names=self._recording.joint_names,
             profiles=self._profiles,
             velocity_lag_s=0.0 if self._is_import else VELOCITY_FILTER_S,
             torque_lag_s=0.0 if self._is_import else CURRENT_FILTER_S,

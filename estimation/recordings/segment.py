@@ -33,6 +33,7 @@ class Segment:
         kp_a_per_rad: Gains at the motor; None where nothing was sent.
         kd_a_s_per_rad: Likewise.
         ki_a_per_rad_s: Likewise, or the boards have none.
+        joint_names: Of the columns.
         profiles: Wire format of each joint's board; empty where there is none.
         velocity_lag_s: Of the velocities behind the angles, first order; 0 where not known.
         torque_lag_s: Of the torques, likewise.
@@ -59,6 +60,7 @@ class Segment:
     kp_a_per_rad: FloatArray | None = None
     kd_a_s_per_rad: FloatArray | None = None
     ki_a_per_rad_s: FloatArray | None = None
+    joint_names: tuple[str, ...]
     profiles: tuple[str, ...] = ()
     velocity_lag_s: float = 0.0
     torque_lag_s: float = 0.0

@@ -154,11 +154,12 @@ def _choose_velocity(spectra: Spectra, cutoff_hz: float, content_hz: float) -> t
     if not spectra.has_velocity:
         return "differentiated", "velocity from the positions: none was measured"
     joints = spectra.velocities(cutoff_hz, content_hz)
-    wrong = [(number, joint) for number, joint in enumerate(joints, 1) if not joint.agrees]
+    names = spectra.joint_names
+    wrong = [(name, joint) for name, joint in zip(names, joints, strict=True) if not joint.agrees]
     if wrong:
-        number, worst = max(wrong, key=lambda pair: pair[1].disagreement)
+        name, worst = max(wrong, key=lambda pair: pair[1].disagreement)
         return "differentiated", (
-            f"velocity from the positions: the measured one of joint {number} is "
+            f"velocity from the positions: the measured one of {name} is "
             f"{worst.gain:.3f} times their derivative and {1e3 * worst.delay_s:+.2f} ms late"
         )
     ratios = [

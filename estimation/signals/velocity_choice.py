@@ -69,6 +69,7 @@ class Spectra:
     Attributes:
         rate_hz: Samples per second.
         rows: How many there were.
+        joint_names: Of the segments.
 
     Raises:
         DatasetError: There is none, they differ in rate, or all are too short.
@@ -77,8 +78,9 @@ class Spectra:
     def __init__(self, segments: Iterable[Segment]) -> None:
         self.rate_hz = 0.0
         self.rows = 0
+        self.joint_names: tuple[str, ...] = ()
         self._lag_s = 0.0
-        self._segment = 0
+        self._welch_rows = 0
         self._means: dict[str, Any] = {}
         self._has_velocity = True
         for segment in segments:
@@ -151,18 +153,18 @@ class Spectra:
                 f"{segment.source}: {rate_hz:g} samples per second, others have {self.rate_hz:g}: "
                 "prepare recordings of different rates each by itself"
             )
-        self.rate_hz = rate_hz
-        if not self._segment:
+        self.rate_hz, self.joint_names = rate_hz, segment.joint_names
+        if not self._welch_rows:
             wanted = segment_rows(len(segment) - 2, rate_hz)
             if wanted < _SEGMENT_ROWS_MIN:
                 return
-            self._segment, self._lag_s = wanted, segment.velocity_lag_s
-        if len(segment) - 2 < self._segment:
+            self._welch_rows, self._lag_s = wanted, segment.velocity_lag_s
+        if len(segment) - 2 < self._welch_rows:
             return
         q = segment.q_rad
         bend = (q[2:] - 2.0 * q[1:-1] + q[:-2]) * rate_hz**2
         slope = (q[2:] - q[:-2]) * (0.5 * rate_hz)
-        how: dict[str, Any] = {"fs": rate_hz, "nperseg": self._segment, "axis": 0}
+        how: dict[str, Any] = {"fs": rate_hz, "nperseg": self._welch_rows, "axis": 0}
         self._frequency_hz, power = signal.welch(bend, detrend=False, **how)
         found = {"bend": power}
         if segment.dq_rad_s is None:

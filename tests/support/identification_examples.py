@@ -233,5 +233,6 @@ def recorded(
         kp_a_per_rad=gain(law.kp_a_per_rad),
         kd_a_s_per_rad=gain(law.kd_a_s_per_rad),
         ki_a_per_rad_s=gain(law.ki_a_per_rad_s),
+        joint_names=tuple(joint.name for joint in laas4().joints),
         profiles=("arm",) * shape[1],
     )

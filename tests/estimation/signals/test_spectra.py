@@ -100,6 +100,7 @@ def bandwidth_hz(values: np.ndarray, rate_hz: float) -> float:
     t_s = np.arange(len(q_rad)) / rate_hz
     segment = Segment(
         source=Path("made"),
+        joint_names=("one",),
         period_s=1.0 / rate_hz,
         t_s=t_s,
         q_rad=q_rad,
