@@ -134,9 +134,9 @@ class Recording(Mapping[str, Column]):
 
     def drop_caches(self) -> None:
         """Let go of what HDF5 keeps in memory of columns that were read."""
-        self._columns = {
-            name: Column(data, self.path) for name, data in self._file[SAMPLES].items()
-        }
+        self._columns.clear()  # first: a dataset that is opened twice keeps its cache
+        for name, data in self._file[SAMPLES].items():
+            self._columns[name] = Column(data, self.path)
 
     def close(self) -> None:
         """Closes the file."""
