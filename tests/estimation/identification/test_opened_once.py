@@ -10,17 +10,19 @@ import h5py
 import pytest
 from identify_recordings import made_recording
 
+from estimation.identification.pipeline import identify
+from estimation.identification.request import Request
 from estimation.recordings import dataset
 from estimation.recordings.usable_rows import UsableRows
-from tools.main import main
+from tools.running.mock_options import true_robot
 
 
 def test_each_recording_is_opened_and_looked_through_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = ("known.h5", "other.h5", "unknown.h5", "loaded.h5")
     known, other, unknown, loaded = (
-        str(made_recording(tmp_path / name, seed=seed)) for seed, name in enumerate(names)
+        made_recording(tmp_path / name, seed=seed) for seed, name in enumerate(names)
     )
     opened: Counter[str] = Counter()
     looked: Counter[str] = Counter()
@@ -37,7 +39,14 @@ def test_each_recording_is_opened_and_looked_through_once(
 
     monkeypatch.setattr(h5py.File, "__init__", count_opening)
     monkeypatch.setattr(dataset, "UsableRows", count_look)
-    words = ["--validate", unknown, "--payload", loaded, "--method", "cad", "uls", "cls2", "iv"]
-    assert main(["identify", known, other, *words, "--out", str(tmp_path / "out")]) == 0
+    identify(
+        Request(
+            recordings=(known, other),
+            validations=(unknown,),
+            payloads=(loaded,),
+            methods=("uls", "cls2", "iv"),
+            is_simulated=True,
+            truth_of=true_robot,
+        )
+    )
     assert opened == looked == dict.fromkeys(names, 1)
-    capsys.readouterr()
