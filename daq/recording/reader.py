@@ -123,9 +123,8 @@ class Recording(Mapping[str, Column]):
         self.path = path
         self._file = file
         self.attributes = attributes
-        with reading(path):
-            datasets = dict(file[SAMPLES].items())
-        self._columns = {name: Column(data, path) for name, data in datasets.items()}
+        self._columns: dict[str, Column] = {}
+        self.drop_caches()
         self.sample_count = len(self._columns["seq"])
 
     def __enter__(self) -> Self:
@@ -133,6 +132,13 @@ class Recording(Mapping[str, Column]):
 
     def __exit__(self, *_error: object) -> None:
         self.close()
+
+    def drop_caches(self) -> None:
+        """Let go of what HDF5 keeps in memory of columns that were read."""
+        self._columns.clear()  # first: a dataset that is opened twice keeps its cache
+        with reading(self.path):
+            datasets = dict(self._file[SAMPLES].items())
+        self._columns.update((name, Column(data, self.path)) for name, data in datasets.items())
 
     def close(self) -> None:
         """Closes the file."""

@@ -53,6 +53,20 @@ def placement_pose(placement: Placement) -> Matrix:
     return multiply(translation(*placement.xyz_m), *turns)
 
 
+def rpy_of(pose: Sequence[Sequence[float]]) -> tuple[float, float, float]:
+    """Roll, pitch and yaw of Rz(yaw)·Ry(pitch)·Rx(roll), exact up to rounding in gimbal lock too.
+
+    Args:
+        pose: Of which the upper left 3×3 is taken.
+    """
+    (a, b, c), (d, e, f), (g, _, _) = (row[:3] for row in pose[:3])
+    yaw = math.atan2(d, a) if math.hypot(a, d) > 1e-12 else 0.0
+    sine, cosine = math.sin(yaw), math.cos(yaw)
+    # The rest is taken from Rz(−yaw)·R: it makes up for a yaw that rounding left undetermined.
+    pitch = math.atan2(-g, cosine * a + sine * d)
+    return math.atan2(sine * c - cosine * f, cosine * e - sine * b), pitch, yaw
+
+
 def row_poses(rows: Sequence[DhRow], convention: str) -> tuple[Matrix, ...]:
     """The joint frames that DH rows place, each in the turned one before it.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Iterator
 from typing import NamedTuple, TypedDict
 
@@ -28,7 +27,7 @@ from estimation.bench.record import JointRecord, read_record
 from estimation.bench.rejection import find_encoder_gap, reject_slipping
 from estimation.bench.report.curves import make_picture, traces_of
 from estimation.bench.report.picture import BenchPicture
-from estimation.bench.result import BenchResult, FrictionModel, Plateau, Quantity
+from estimation.bench.result import BenchResult, Cause, EstimatedQuantity, FrictionModel, Plateau
 from estimation.errors import DatasetError
 
 SEED = 20260
@@ -37,7 +36,6 @@ _DRIFT_T = 3.0
 _REJECTED_MANY = 0.3
 _END_S = 1.0
 _SKIPPED_MANY = 0.01
-_NUMBER = re.compile(r"[-+]?\d[\d.e+-]*")
 
 
 class BenchAnalysis(NamedTuple):
@@ -58,7 +56,7 @@ def analyse_bench(path: str | os.PathLike[str], *, made_by: str = "") -> BenchAn
         The result and its picture.
 
     Raises:
-        RecordingError: The file is no recording.
+        RecordingError: The file is not a recording.
         DatasetError: It is not of a bench test, or holds too little for a result.
     """
     with open_recording(path) as recording:
@@ -180,7 +178,7 @@ def _facts(recording: Recording, record: JointRecord, made_by: str) -> _Facts:
     }
 
 
-def _headline(chosen: ModelFit, record: JointRecord) -> tuple[Quantity, Quantity]:
+def _headline(chosen: ModelFit, record: JointRecord) -> tuple[EstimatedQuantity, EstimatedQuantity]:
     truth = record.header.truth
     truths = (None, None) if truth is None else (truth.b_eq_nms, truth.f_nm)
     viscous, coulomb = (
@@ -190,17 +188,17 @@ def _headline(chosen: ModelFit, record: JointRecord) -> tuple[Quantity, Quantity
     return viscous, coulomb
 
 
-def _quantity(fit: ModelFit, name: str, truth: float | None = None) -> Quantity:
+def _quantity(fit: ModelFit, name: str, truth: float | None = None) -> EstimatedQuantity:
     low, high = fit.interval(name)
-    return Quantity(value=fit.parameters[name], low=low, high=high, truth=truth)
+    return EstimatedQuantity(value=fit.parameters[name], low=low, high=high, truth=truth)
 
 
-def _scaled(quantity: Quantity, factor: float) -> Quantity:
+def _scaled(quantity: EstimatedQuantity, factor: float) -> EstimatedQuantity:
     low, high, truth = (
         None if value is None else value * factor
         for value in (quantity.low, quantity.high, quantity.truth)
     )
-    return Quantity(value=quantity.value * factor, low=low, high=high, truth=truth)
+    return EstimatedQuantity(value=quantity.value * factor, low=low, high=high, truth=truth)
 
 
 def _described(fit: ModelFit, record: JointRecord, *, is_selected: bool) -> FrictionModel:
@@ -223,10 +221,10 @@ def _described(fit: ModelFit, record: JointRecord, *, is_selected: bool) -> Fric
     )
 
 
-def _nominal_constant(record: JointRecord) -> Quantity:
+def _nominal_constant(record: JointRecord) -> EstimatedQuantity:
     truth = record.header.truth
     true = None if truth is None else truth.torque_constant_nm_per_a
-    return Quantity(value=record.drive.k_i_nm_per_a, truth=true)
+    return EstimatedQuantity(value=record.drive.k_i_nm_per_a, truth=true)
 
 
 def _drift(used: list[Plateau], chosen: ModelFit, record: JointRecord) -> tuple[float, bool]:
@@ -269,7 +267,7 @@ def _warnings(
         warnings.append(
             f"{len(rejected)} of {len(plateaus)} plateaus were rejected: {_why(rejected)}"
         )
-    elif slipping := [plateau for plateau in rejected if "slips" in plateau.reason]:
+    elif slipping := [plateau for plateau in rejected if plateau.cause is Cause.SLIP]:
         warnings.append(f"{len(slipping)} of {len(plateaus)} plateaus: {_why(slipping)}")
     if abs(drift_percent) > 1.0:
         warnings.append(
@@ -300,7 +298,7 @@ def _warnings(
 
 
 def _left_out(
-    record: JointRecord, breakaway: Quantity | None, inertia: Quantity | None
+    record: JointRecord, breakaway: EstimatedQuantity | None, inertia: EstimatedQuantity | None
 ) -> Iterator[str]:
     if record.ramps and breakaway is None:
         yield f"too few of {len(record.ramps)} current ramps set it in motion: no breakaway torque"
@@ -310,7 +308,7 @@ def _left_out(
 
 def _why(rejected: list[Plateau]) -> str:
     """The commonest reason, as its first example puts it."""
-    causes = [_NUMBER.sub("", plateau.reason.partition(":")[0]) for plateau in rejected]
+    causes = [plateau.cause for plateau in rejected]
     commonest = max(dict.fromkeys(causes), key=causes.count)  # of equals the first
     example = rejected[causes.index(commonest)]
     return f"{causes.count(commonest)} × {example.reason} (plateau {example.number})"

@@ -14,9 +14,10 @@ import numpy as np
 from scipy.special import stdtrit
 
 from estimation.bench.record import JointRecord, Span
-from estimation.bench.result import Quantity
+from estimation.bench.result import EstimatedQuantity
 from estimation.errors import DatasetError
-from estimation.regression.least_squares import bootstrap_blocks, fit_linear, student_interval
+from estimation.regression.bootstrap import student_interval
+from estimation.regression.least_squares import bootstrap_blocks, fit_linear
 
 MOVED_COUNTS = 1.5
 _BEFORE_S, _ONSET_S = 0.2, 0.028
@@ -29,7 +30,7 @@ _RAMPS_MIN, _PHASES_MIN = 5, 6
 _SLOW_SHARE = 0.15
 
 
-def find_breakaway(record: JointRecord, inertia_kg_m2: float) -> Quantity | None:
+def find_breakaway(record: JointRecord, inertia_kg_m2: float) -> EstimatedQuantity | None:
     """Breakaway torque at the load; None when there are too few ramps.
 
     Just after the motor has left its place, K_i·iq − J_eq·a = κ·f_s·sgn − C₁·cos 6pθ − C₂·sin 6pθ:
@@ -58,7 +59,7 @@ def find_breakaway(record: JointRecord, inertia_kg_m2: float) -> Quantity | None
     blur_nm = _BLUR * float(np.hypot(*fit.parameters[1:])) / record.drive.load_to_motor
     half = float(stdtrit(len(found) - 3, 0.975)) * sigma + blur_nm
     truth = record.header.truth
-    return Quantity(
+    return EstimatedQuantity(
         value=value,
         low=value - half,
         high=value + half,
@@ -97,7 +98,7 @@ def _onset(record: JointRecord, span: Span, inertia_kg_m2: float) -> tuple[float
 
 def find_inertia(
     record: JointRecord, viscous_nms: float, generator: np.random.Generator
-) -> Quantity | None:
+) -> EstimatedQuantity | None:
     """J_eq at the motor; None when there are too few steps.
 
     Args:
@@ -119,7 +120,7 @@ def find_inertia(
     value = float(fit.parameters[0])
     low, high = student_interval(value, draws[:, 0], degrees=len(np.unique(number)) - 1)
     truth = record.header.truth
-    return Quantity(
+    return EstimatedQuantity(
         value=value, low=low, high=high, truth=None if truth is None else truth.inertia_kg_m2
     )
 

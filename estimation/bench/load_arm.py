@@ -18,10 +18,11 @@ from typing import NamedTuple
 import numpy as np
 import scipy.optimize
 
-from estimation.bench.record import Array, JointRecord
-from estimation.bench.result import Quantity
+from estimation.bench.record import JointRecord
+from estimation.bench.result import EstimatedQuantity
 from estimation.errors import DatasetError
-from estimation.regression.least_squares import student_interval
+from estimation.regression.bootstrap import student_interval
+from estimation.types import FloatArray
 
 _BINS = 60
 _MOVING_SHARE = 0.3
@@ -44,12 +45,12 @@ class LoadArmResult:
         fit_nm: The fitted curve there, (p,).
     """
 
-    torque_constant: Quantity
-    drop: Quantity
+    torque_constant: EstimatedQuantity
+    drop: EstimatedQuantity
     highest_a: float
-    current_a: Array
-    torque_nm: Array
-    fit_nm: Array
+    current_a: FloatArray
+    torque_nm: FloatArray
+    fit_nm: FloatArray
 
 
 def find_torque_constant(record: JointRecord) -> LoadArmResult:
@@ -112,8 +113,8 @@ def find_torque_constant(record: JointRecord) -> LoadArmResult:
 class _Way(NamedTuple):
     """The arm on its way from one side to the other, by angle; NaN where it hardly moved."""
 
-    current_a: Array
-    squared_speed: Array
+    current_a: FloatArray
+    squared_speed: FloatArray
     """Of the joint, (rad/s)²."""
 
 
@@ -121,40 +122,40 @@ class _Load(NamedTuple):
     """What the motor carries: the weight's highest torque, and that of acceleration by angle."""
 
     amplitude_nm: float
-    inertial_nm: Array
+    inertial_nm: FloatArray
 
 
-def _mean_acceleration(ways: tuple[_Way, _Way], angles: Array) -> Array:
+def _mean_acceleration(ways: tuple[_Way, _Way], angles: FloatArray) -> FloatArray:
     """Of the joint by angle, on average of both ways: ½ d(ω²)/dq."""
     squared = (ways[0].squared_speed + ways[1].squared_speed) / 2.0
-    rate: Array = 0.5 * np.gradient(squared, angles)
+    rate: FloatArray = 0.5 * np.gradient(squared, angles)
     return rate
 
 
-def _quantity(values: Array, truth: float | None) -> Quantity:
+def _quantity(values: FloatArray, truth: float | None) -> EstimatedQuantity:
     value = float(np.mean(values))
     spread = values / math.sqrt(len(values))
     low, high = student_interval(value, spread, degrees=len(values) - 1)
-    return Quantity(value=value, low=low, high=high, truth=truth)
+    return EstimatedQuantity(value=value, low=low, high=high, truth=truth)
 
 
-def _bin_edges(record: JointRecord) -> Array:
+def _bin_edges(record: JointRecord) -> FloatArray:
     joint_rad = _joint_angles(record)
     return np.linspace(np.min(joint_rad), np.max(joint_rad), _BINS + 1)
 
 
-def _joint_angles(record: JointRecord) -> Array:
+def _joint_angles(record: JointRecord) -> FloatArray:
     """All that are known, from the first swing on."""
     angle_rad = record.angle_rad[record.swings[0].begin : record.swings[-1].end]
-    known_rad: Array = angle_rad[np.isfinite(angle_rad)]
+    known_rad: FloatArray = angle_rad[np.isfinite(angle_rad)]
     if not len(known_rad):
         raise DatasetError("no angle of the load arm is valid; check the board's cable")
     return known_rad / record.drive.reduction
 
 
-def _bin_angles(record: JointRecord) -> Array:
+def _bin_angles(record: JointRecord) -> FloatArray:
     edges = _bin_edges(record)
-    middle: Array = 0.5 * (edges[1:] + edges[:-1]) - _joint_angles(record)[0]
+    middle: FloatArray = 0.5 * (edges[1:] + edges[:-1]) - _joint_angles(record)[0]
     return middle
 
 
@@ -176,7 +177,7 @@ def _curve(record: JointRecord, begin: int, end: int) -> _Way:
     return way
 
 
-def _fit(current_a: Array, angles: Array, load: _Load, k_i: float) -> Array:
+def _fit(current_a: FloatArray, angles: FloatArray, load: _Load, k_i: float) -> FloatArray:
     """K_i, d₁, d₂ and q₀."""
     known = np.isfinite(current_a) & np.isfinite(load.inertial_nm)
     if np.sum(known) < _BINS_MIN:
@@ -187,21 +188,21 @@ def _fit(current_a: Array, angles: Array, load: _Load, k_i: float) -> Array:
     current, angle, inertial_nm = current_a[known], angles[known], load.inertial_nm[known]
     scale = max(float(np.max(np.abs(current))), 1e-6)
 
-    def errors(shape: Array) -> Array:
+    def errors(shape: FloatArray) -> FloatArray:
         scaled = np.array([shape[0] * k_i, shape[1] / scale**2, shape[2] / scale**4, shape[3]])
         weight_nm = load.amplitude_nm * np.sin(angle - shape[3])
-        difference: Array = _torque(scaled, current) - weight_nm - inertial_nm
+        difference: FloatArray = _torque(scaled, current) - weight_nm - inertial_nm
         return difference / load.amplitude_nm
 
     found = scipy.optimize.least_squares(errors, [1.0, 0.0, 0.0, 0.0]).x
     return np.array([found[0] * k_i, found[1] / scale**2, found[2] / scale**4, found[3]])
 
 
-def _torque(shape: Array, current_a: Array) -> Array:
+def _torque(shape: FloatArray, current_a: FloatArray) -> FloatArray:
     squared = current_a * current_a
-    torque: Array = shape[0] * current_a * (1.0 - shape[1] * squared + shape[2] * squared**2)
+    torque: FloatArray = shape[0] * current_a * (1.0 - shape[1] * squared + shape[2] * squared**2)
     return torque
 
 
-def _drop(shape: Array, current_a: float) -> float:
+def _drop(shape: FloatArray, current_a: float) -> float:
     return float(shape[1] * current_a**2 - shape[2] * current_a**4)

@@ -24,10 +24,11 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.special
 
-from estimation.bench.record import Array, Drive
+from estimation.bench.record import DriveConstants
 from estimation.errors import DatasetError
 from estimation.regression.friction_terms import ASYMMETRIC, COULOMB_VISCOUS, stribeck_column
 from estimation.regression.least_squares import bootstrap_blocks, fit_linear
+from estimation.types import FloatArray
 
 GAIN_MIN = 0.35
 REPLICATES = 1000
@@ -48,10 +49,10 @@ class Points:
             one that turns freely.
     """
 
-    velocity_rad_s: Array
-    torque_nm: Array
-    drive: Drive
-    acceleration_rad_s2: Array | None = None
+    velocity_rad_s: FloatArray
+    torque_nm: FloatArray
+    drive: DriveConstants
+    acceleration_rad_s2: FloatArray | None = None
 
     @property
     def is_mounted(self) -> bool:
@@ -74,9 +75,9 @@ class ModelFit:
 
     name: str
     parameters: Mapping[str, float]
-    replicates: Mapping[str, Array]
-    residuals_nm: Array
-    held_out_nm: Array
+    replicates: Mapping[str, FloatArray]
+    residuals_nm: FloatArray
+    held_out_nm: FloatArray
     degrees: int
 
     def interval(self, name: str) -> tuple[float, float]:
@@ -84,7 +85,7 @@ class ModelFit:
         return interval_of(self.parameters[name], self.replicates[name], self.degrees)
 
 
-def interval_of(value: float, replicates: Array, degrees: int) -> tuple[float, float]:
+def interval_of(value: float, replicates: FloatArray, degrees: int) -> tuple[float, float]:
     """95 % interval from a bootstrap's draws, with what few plateaus cost added."""
     parameters = 2
     wider = math.sqrt((degrees + parameters) / max(degrees, 1))
@@ -123,7 +124,7 @@ def fit_models(points: Points, generator: np.random.Generator) -> list[ModelFit]
     return fits
 
 
-def _count_speeds(velocity_rad_s: Array) -> int:
+def _count_speeds(velocity_rad_s: FloatArray) -> int:
     """Speeds that differ by more than plateaus of the same speed do."""
     speeds = np.sort(np.abs(velocity_rad_s))
     return int(np.sum(np.diff(speeds) > _SAME_SPEED * speeds[1:])) + 1 if len(speeds) else 0
@@ -137,13 +138,15 @@ def select(fits: list[ModelFit]) -> ModelFit:
     return min(better, key=lambda fit: float(np.sum(fit.held_out_nm**2)), default=simple)
 
 
-def predict(fit_name: str, parameters: Mapping[str, float], drive: Drive, speed: Array) -> Array:
+def predict(
+    fit_name: str, parameters: Mapping[str, float], drive: DriveConstants, speed: FloatArray
+) -> FloatArray:
     """Motor torque of a model at motor speeds, without the constant of a mounted joint."""
     kappa, sign = drive.load_to_motor, np.sign(speed)
     if fit_name == "asymmetric":
         b = np.where(speed > 0, parameters["b_eq_forward_nms"], parameters["b_eq_backward_nms"])
         f = np.where(speed > 0, parameters["f_forward_nm"], parameters["f_backward_nm"])
-        torque: Array = b * speed + kappa * f * sign
+        torque: FloatArray = b * speed + kappa * f * sign
         return torque
     torque = parameters["b_eq_nms"] * speed + kappa * parameters["f_nm"] * sign
     if fit_name == "stribeck":
@@ -159,15 +162,15 @@ def predict(fit_name: str, parameters: Mapping[str, float], drive: Drive, speed:
 _MOUNTED = ["offset_motor_nm", "inertia_kg_m2"]
 
 
-def _with_load(columns: Array, points: Points) -> Array:
+def _with_load(columns: FloatArray, points: Points) -> FloatArray:
     if points.acceleration_rad_s2 is None:
         return columns
     return np.column_stack([columns, np.ones(len(columns)), points.acceleration_rad_s2])
 
 
 def _linear(
-    points: Points, columns: Array, generator: np.random.Generator
-) -> tuple[Array, Array, Array, Array]:
+    points: Points, columns: FloatArray, generator: np.random.Generator
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Parameters, their draws, residuals and held-out errors of a linear model."""
     fit = fit_linear(columns, points.torque_nm)
     plateaus = np.arange(len(columns))
@@ -178,10 +181,10 @@ def _linear(
     return fit.parameters, draws, fit.residuals, held_out
 
 
-def _leverage(columns: Array) -> Array:
+def _leverage(columns: FloatArray) -> FloatArray:
     """Diagonal of the hat matrix; a plateau that alone decides a parameter has 1."""
     q, _ = np.linalg.qr(columns)
-    leverage: Array = np.minimum(np.sum(q * q, axis=1), 1.0 - 1e-9)
+    leverage: FloatArray = np.minimum(np.sum(q * q, axis=1), 1.0 - 1e-9)
     return leverage
 
 
@@ -266,7 +269,9 @@ def _fit_stribeck(points: Points, generator: np.random.Generator) -> ModelFit:
     )
 
 
-def _draw(design: Array, target: Array, counts: Array) -> tuple[Array, Array]:
+def _draw(
+    design: FloatArray, target: FloatArray, counts: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Least squares with whole rows repeated, for many draws: solutions and squared errors."""
     scale = np.maximum(np.linalg.norm(design, axis=0), 1e-300)
     scaled = design / scale

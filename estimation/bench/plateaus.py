@@ -1,4 +1,4 @@
-"""From samples to plateaus: the mean current of a stretch of constant speed, or why there is none.
+"""From samples to plateaus: the mean current of a segment of constant speed, or why there is none.
 
 What is averaged and how, `window` knows; what speaks against it, `rejection`.
 """
@@ -11,9 +11,9 @@ import numpy as np
 
 from daq.robot.editing.velocity_gains import advice, choose_gains
 from estimation.bench.record import JointRecord
-from estimation.bench.rejection import find_problem
+from estimation.bench.rejection import Rejection, find_problem
 from estimation.bench.result import Plateau
-from estimation.bench.window import Window
+from estimation.bench.window import PlateauWindow
 
 
 def find_plateaus(record: JointRecord) -> list[Plateau]:
@@ -30,11 +30,13 @@ def find_plateaus(record: JointRecord) -> list[Plateau]:
     per_repetition = max(1, record.header.plateaus // record.header.repetitions)
     plateaus = []
     for number, span in enumerate(record.plateaus, 1):
-        window = Window(record, span)
+        window = PlateauWindow(record, span)
         plateaus.append(
             _average(
                 window,
-                span.remark or find_problem(window, advice(gains)),
+                Rejection(span.cause, span.remark)
+                if span.cause
+                else find_problem(window, advice(gains)),
                 number=number,
                 repetition=(number - 1) // per_repetition + 1,
             )
@@ -42,7 +44,9 @@ def find_plateaus(record: JointRecord) -> list[Plateau]:
     return plateaus
 
 
-def _average(window: Window, reason: str, *, number: int, repetition: int) -> Plateau:
+def _average(
+    window: PlateauWindow, rejection: Rejection | None, *, number: int, repetition: int
+) -> Plateau:
     """The plateau with everything that is known of it."""
     record, span, rows = window.record, window.span, window.rows
     has_values = window.is_settled and window.turns > 0
@@ -78,8 +82,9 @@ def _average(window: Window, reason: str, *, number: int, repetition: int) -> Pl
         iq_sigma_a=sigma_a,
         iq_correction_a=correction_a,
         motor_torque_nm=None if iq_a is None else record.drive.k_i_nm_per_a * iq_a,
-        is_used=not reason,
-        reason=reason,
+        is_used=rejection is None,
+        reason=rejection.reason if rejection else "",
+        cause=rejection.cause if rejection else None,
         winding_temperature_degc=window.mean(record.temperature_degc),
         bus_voltage_v=window.mean(record.bus_voltage_v),
         input_power_w=power_w,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, replace
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -18,17 +17,17 @@ from daq.recording import BoardBehaviour, Recording
 from daq.recording import bench_events as ev
 from daq.recording.bench_events import BenchHeader
 from daq.robot import DrivenJoint, DrivenRobot, Motor
+from estimation.bench.result import Cause
 from estimation.errors import DatasetError
 from estimation.recordings.board_effects import board_of
+from estimation.types import FloatArray
 
-Array = np.ndarray[Any, np.dtype[np.float64]]
-Rows = np.ndarray[Any, np.dtype[np.intp]]
 SAMPLES_MAX = 5_000_000
 _SPEED = re.compile(r": ([+-][0-9.e+-]+) rad/s$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drive:
+class DriveConstants:
     """The constants between current and load.
 
     Attributes:
@@ -54,6 +53,8 @@ class Span:
     settled: int | None
     end: int
     remark: str = ""
+    cause: Cause | None = None
+    """Of what kind the remark is."""
     target_rad_s: float | None = None
     """Speed at the joint that the log says was commanded, in the digits for people."""
 
@@ -82,20 +83,20 @@ class JointRecord:
     robot: DrivenRobot
     joint: DrivenJoint
     motor: Motor
-    drive: Drive
+    drive: DriveConstants
     profile: str
     behaviour: BoardBehaviour
-    t_s: Array
-    transfer_s: Array
-    angle_rad: Array
-    velocity_rad_s: Array
-    iq_a: Array
-    reference_rad_s: Array
-    kp_a_per_rad: Array
-    limit_a: Array
-    temperature_degc: Array | None
-    bus_voltage_v: Array | None
-    input_power_w: Array | None
+    t_s: FloatArray
+    transfer_s: FloatArray
+    angle_rad: FloatArray
+    velocity_rad_s: FloatArray
+    iq_a: FloatArray
+    reference_rad_s: FloatArray
+    kp_a_per_rad: FloatArray
+    limit_a: FloatArray
+    temperature_degc: FloatArray | None
+    bus_voltage_v: FloatArray | None
+    input_power_w: FloatArray | None
     plateaus: tuple[Span, ...]
     ramps: tuple[Span, ...]
     steps: tuple[Span, ...]
@@ -138,10 +139,10 @@ def read_record(recording: Recording) -> JointRecord:
     board = [port.name for port in robot.boards].index(joint.drive.board)
     motor, drive = robot.motor_of(joint), joint.drive
 
-    def column(name: str, number: int = place) -> Array:
+    def column(name: str, number: int = place) -> FloatArray:
         return np.asarray(recording[name][:, number], np.float64)
 
-    def optional(name: str, number: int = place) -> Array | None:
+    def optional(name: str, number: int = place) -> FloatArray | None:
         values = column(name, number) if name in recording else None
         return None if values is None or np.isnan(values).all() else values
 
@@ -158,7 +159,7 @@ def read_record(recording: Recording) -> JointRecord:
         robot=robot,
         joint=joint,
         motor=motor,
-        drive=Drive(
+        drive=DriveConstants(
             k_i_nm_per_a=motor.torque_constant_nm_per_a,
             reduction=drive.gear_reduction,
             load_to_motor=1.0 / drive.torque_ratio,
@@ -208,7 +209,7 @@ def _profile(recording: Recording, board: int) -> str:
 class _Spans:
     """Finds the parts of a test among its events."""
 
-    def __init__(self, events: list[tuple[str, int, str]], seq: Array) -> None:
+    def __init__(self, events: list[tuple[str, int, str]], seq: FloatArray) -> None:
         self._events = events
         self._seq = seq
 
@@ -223,7 +224,7 @@ class _Spans:
             row = min(int(np.searchsorted(self._seq, seq)), last)
             if event_kind == kind:
                 if span is not None:
-                    spans.append(_unfinished(span, row))
+                    spans.append(_interrupted(span, row))
                 span = Span(begin=row, settled=None, end=row, target_rad_s=_speed(text))
             elif span is None:
                 continue
@@ -232,15 +233,17 @@ class _Spans:
             elif event_kind in (end_kind, ev.UNSETTLED, ev.PROBLEM):
                 span = replace(span, end=row)
                 if event_kind == ev.UNSETTLED:
-                    span = replace(span, remark=text.partition(": ")[2] or text)
+                    remark = text.partition(": ")[2] or text
+                    cause = Cause.NOT_SETTLED if remark else None
+                    span = replace(span, remark=remark, cause=cause)
                 elif event_kind == ev.PROBLEM:
-                    span = replace(span, settled=None, remark="the test ended there")
+                    span = _interrupted(span, row, "the test ended there")
                 spans.append(span)
                 span = None
         if span is not None:
-            spans.append(_unfinished(span, last))
+            spans.append(_interrupted(span, last))
         return tuple(spans)
 
 
-def _unfinished(span: Span, end: int) -> Span:
-    return replace(span, settled=None, end=end, remark="it was not finished")
+def _interrupted(span: Span, end: int, remark: str = "it was not finished") -> Span:
+    return replace(span, settled=None, end=end, remark=remark, cause=Cause.INTERRUPTED)

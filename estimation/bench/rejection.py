@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from estimation.bench.record import JointRecord, Rows
-from estimation.bench.result import Plateau
-from estimation.bench.window import BLOCKS, Window
+from estimation.bench.record import JointRecord
+from estimation.bench.result import Cause, Plateau
+from estimation.bench.window import BLOCKS, PlateauWindow
+from estimation.types import Rows
 
 SPEED_TOLERANCE = 0.03
 DRIFT_TOLERANCE = 0.03
@@ -26,8 +28,15 @@ _CHECK_CABLE = "check the board's cable and supply"
 _CHECK_GEAR = "check the gear and how it is fastened"
 
 
-def find_problem(window: Window, gains_advice: str) -> str:
-    """Why a plateau is not used, in words; empty if nothing speaks against it.
+class Rejection(NamedTuple):
+    """Why a plateau is not used: of what kind the reason is, and in words."""
+
+    cause: Cause
+    reason: str
+
+
+def find_problem(window: PlateauWindow, gains_advice: str) -> Rejection | None:
+    """Why a plateau is not used; None if nothing speaks against it.
 
     Args:
         window: What would be averaged.
@@ -35,31 +44,33 @@ def find_problem(window: Window, gains_advice: str) -> str:
     """
     if not window.is_settled:
         spent_s = window.record.t_s[window.span.end] - window.record.t_s[window.span.begin]
-        return (
+        return Rejection(
+            Cause.NOT_SETTLED,
             f"it did not settle within {spent_s:.1f} s: wait longer (--settle-max), or "
-            f"{gains_advice}"
+            f"{gains_advice}",
         )
     if len(window.rows) < _ROWS_MIN:
-        return (
+        return Rejection(
+            Cause.TOO_FEW_SAMPLES,
             f"hardly anything was recorded: {len(window.rows)} valid samples, at least "
-            f"{_ROWS_MIN} are due; check the board's cable, or measure longer (--dwell)"
+            f"{_ROWS_MIN} are due; check the board's cable, or measure longer (--dwell)",
         )
-    for check in (
-        _check_encoder,
-        _check_validity,
-        _check_turns,
-        _check_slip,
-        _check_saturation,
-        _check_speed,
-        _check_oscillation,
-        _check_drift,
+    for cause, check in (
+        (Cause.ENCODER_GAP, _check_encoder),
+        (Cause.INVALID_SAMPLES, _check_validity),
+        (Cause.NO_WHOLE_TURN, _check_turns),
+        (Cause.SLIP, _check_slip),
+        (Cause.SATURATION, _check_saturation),
+        (Cause.SPEED, _check_speed),
+        (Cause.OSCILLATION, _check_oscillation),
+        (Cause.DRIFT, _check_drift),
     ):
-        if problem := check(window, gains_advice):
-            return problem
-    return ""
+        if reason := check(window, gains_advice):
+            return Rejection(cause, reason)
+    return None
 
 
-def _check_validity(window: Window, gains_advice: str) -> str:
+def _check_validity(window: PlateauWindow, gains_advice: str) -> str:
     gap_s = float(np.max(np.diff(window.record.t_s[window.rows])))
     if gap_s > GAP_MAX_S:
         limit = f"limit {1e3 * GAP_MAX_S:.0f} ms"
@@ -70,7 +81,7 @@ def _check_validity(window: Window, gains_advice: str) -> str:
     return ""
 
 
-def _check_turns(window: Window, gains_advice: str) -> str:
+def _check_turns(window: PlateauWindow, gains_advice: str) -> str:
     if not window.turns:
         first_rad, last_rad = window.record.angle_rad[window.rows[[0, -1]]]
         way_rad = abs(last_rad - first_rad)
@@ -81,12 +92,12 @@ def _check_turns(window: Window, gains_advice: str) -> str:
     return ""
 
 
-def _check_encoder(window: Window, gains_advice: str) -> str:
+def _check_encoder(window: PlateauWindow, gains_advice: str) -> str:
     return find_encoder_gap(window.record, window.rows, window.target_rad_s)
 
 
-def _check_slip(window: Window, gains_advice: str) -> str:
-    """Stretches in which the current is far below what it usually is."""
+def _check_slip(window: PlateauWindow, gains_advice: str) -> str:
+    """Segments in which the current is far below what it usually is."""
     if window.record.header.window_rad is not None:
         return ""  # gravity changes on the way
     blocks = np.abs(window.blocks())
@@ -103,7 +114,7 @@ def _check_slip(window: Window, gains_advice: str) -> str:
     )
 
 
-def _check_saturation(window: Window, gains_advice: str) -> str:
+def _check_saturation(window: PlateauWindow, gains_advice: str) -> str:
     limit_a = float(np.nanmean(window.record.limit_a[window.rows]))
     mean_a = abs(float(np.mean(window.record.iq_a[window.rows])))
     if limit_a > 0.0 and mean_a >= SATURATED * limit_a:
@@ -114,7 +125,7 @@ def _check_saturation(window: Window, gains_advice: str) -> str:
     return ""
 
 
-def _check_speed(window: Window, gains_advice: str) -> str:
+def _check_speed(window: PlateauWindow, gains_advice: str) -> str:
     record, rows = window.record, window.rows
     way_rad = record.angle_rad[rows[-1]] - record.angle_rad[rows[0]]
     speed_rad_s = way_rad / (record.t_s[rows[-1]] - record.t_s[rows[0]])
@@ -127,11 +138,11 @@ def _check_speed(window: Window, gains_advice: str) -> str:
     return ""
 
 
-def _check_oscillation(window: Window, gains_advice: str) -> str:
+def _check_oscillation(window: PlateauWindow, gains_advice: str) -> str:
     record, rows = window.record, window.rows
     swing_rad_s = float(np.nanstd(record.velocity_rad_s[rows]))
     swing_a = float(np.std(record.iq_a[rows]))
-    if record.header.window_rad is not None:  # what gravity changes on the way is no swing
+    if record.header.window_rad is not None:  # what gravity changes on the way is not a swing
         parts = np.array_split(record.iq_a[rows], BLOCKS)
         swing_a = math.sqrt(float(np.mean([np.var(part) for part in parts])))
     mean_a = abs(float(np.mean(record.iq_a[rows])))
@@ -145,7 +156,7 @@ def _check_oscillation(window: Window, gains_advice: str) -> str:
     return ""
 
 
-def _check_drift(window: Window, gains_advice: str) -> str:
+def _check_drift(window: PlateauWindow, gains_advice: str) -> str:
     if window.record.header.window_rad is not None:
         return ""  # gravity changes on the way
     blocks = window.blocks()
@@ -216,4 +227,4 @@ def _without_slip(plateau: Plateau, plateaus: list[Plateau]) -> Plateau:
         f"the gear slips: the current is {1e3 * abs(plateau.iq_a):.0f} mA where it was "
         f"{1e3 * usual_a:.0f} mA at another time; {_CHECK_GEAR}"
     )
-    return msgspec.structs.replace(plateau, is_used=False, reason=reason)
+    return msgspec.structs.replace(plateau, is_used=False, reason=reason, cause=Cause.SLIP)

@@ -6,6 +6,7 @@ motor, Coulomb friction at the load. Nothing here computes anything.
 
 from __future__ import annotations
 
+import enum
 from typing import Annotated
 
 import msgspec
@@ -16,7 +17,7 @@ RESULT_VERSION = 1
 Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)]
 
 
-class Quantity(msgspec.Struct, frozen=True, kw_only=True):
+class EstimatedQuantity(msgspec.Struct, frozen=True, kw_only=True):
     """An estimate with its 95 % interval.
 
     Attributes:
@@ -32,8 +33,24 @@ class Quantity(msgspec.Struct, frozen=True, kw_only=True):
     truth: float | None = None
 
 
+class Cause(enum.Enum):
+    """Why a plateau is not used."""
+
+    INTERRUPTED = "interrupted"
+    NOT_SETTLED = "not settled"
+    TOO_FEW_SAMPLES = "too few samples"
+    ENCODER_GAP = "encoder gap"
+    INVALID_SAMPLES = "invalid samples"
+    NO_WHOLE_TURN = "no whole turn"
+    SLIP = "slip"
+    SATURATION = "saturation"
+    SPEED = "speed"
+    OSCILLATION = "oscillation"
+    DRIFT = "drift"
+
+
 class Plateau(msgspec.Struct, frozen=True, kw_only=True):
-    """A stretch of constant speed.
+    """A segment of constant speed.
 
     Attributes:
         number: In the order in which they were driven, from 1.
@@ -51,6 +68,7 @@ class Plateau(msgspec.Struct, frozen=True, kw_only=True):
         motor_torque_nm: K_i·iq.
         is_used: Whether the fit uses it.
         reason: Why not, in words; empty if it does.
+        cause: Of what kind the reason is; None if it is used, or the file is of version 0.1.
         winding_temperature_degc: On average; None without a sensor.
         bus_voltage_v: On average; None where the board does not tell.
         input_power_w: Electrical, on average; None where the board does not tell.
@@ -76,6 +94,7 @@ class Plateau(msgspec.Struct, frozen=True, kw_only=True):
     bus_voltage_v: float | None
     input_power_w: float | None
     energy_j: float | None
+    cause: Cause | None = None
 
 
 class FrictionModel(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,7 +109,7 @@ class FrictionModel(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    parameters: dict[str, Quantity]
+    parameters: dict[str, EstimatedQuantity]
     residual_rms_nm: float
     held_out_rms_nm: float
     is_selected: bool
@@ -152,16 +171,16 @@ class BenchResult(msgspec.Struct, frozen=True, kw_only=True):
     made_by: str
     recorded_utc: str
     model: str
-    b_eq_nms: Quantity | None
-    f_nm: Quantity | None
-    b_joint_nms: Quantity | None
-    f_motor_nm: Quantity | None
-    breakaway_nm: Quantity | None
-    breakaway_motor_nm: Quantity | None
-    inertia_kg_m2: Quantity | None
-    inertia_joint_kg_m2: Quantity | None
-    torque_constant_nm_per_a: Quantity
-    torque_constant_drop: Quantity | None
+    b_eq_nms: EstimatedQuantity | None
+    f_nm: EstimatedQuantity | None
+    b_joint_nms: EstimatedQuantity | None
+    f_motor_nm: EstimatedQuantity | None
+    breakaway_nm: EstimatedQuantity | None
+    breakaway_motor_nm: EstimatedQuantity | None
+    inertia_kg_m2: EstimatedQuantity | None
+    inertia_joint_kg_m2: EstimatedQuantity | None
+    torque_constant_nm_per_a: EstimatedQuantity
+    torque_constant_drop: EstimatedQuantity | None
     torque_constant_current_a: float | None
     gear_reduction: float
     models: tuple[FrictionModel, ...]

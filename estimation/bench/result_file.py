@@ -41,7 +41,7 @@ def read_result(path: str | Path) -> BenchResult:
         What it says; every number is finite.
 
     Raises:
-        DatasetError: It cannot be read, is no bench result, is damaged, or is of a newer version.
+        DatasetError: It cannot be read, is not a bench result, is damaged or of a newer version.
     """
     data = _read(Path(path))
     try:

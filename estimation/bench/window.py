@@ -14,15 +14,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any
 
 import numpy as np
 import scipy.signal
 
-from estimation.bench.record import Array, JointRecord, Span
+from estimation.bench.record import JointRecord, Span
 from estimation.recordings.board_effects import held_delay_s
+from estimation.types import Flags, FloatArray
 
-Flags = np.ndarray[Any, np.dtype[np.bool_]]
 BLOCKS = 8
 """Parts of a plateau, at least, whose scatter is looked at."""
 _SMOOTHED_COUNTS, _CUBIC = 16.0, 3
@@ -31,7 +30,7 @@ _LATE, _RECOVERY_S, _IN_TIME_MIN = 1.6, 0.02, 0.3
 left for it to be worth it."""
 
 
-class Window:
+class PlateauWindow:
     """What is averaged of one plateau.
 
     Args:
@@ -114,7 +113,7 @@ class Window:
         kp = float(np.nanmean(record.kp_a_per_rad[rows]))
         return kp * velocity_rad_s * held_delay_s(2.0 * half_s, record.behaviour.current_lag_s)
 
-    def blocks(self) -> Array:
+    def blocks(self) -> FloatArray:
         """Mean currents of equal parts of the way: whole turns where there are enough of them."""
         record, rows = self.record, self.rows
         angle_rad, iq_a = self._smooth_rad[rows], record.iq_a[rows]
@@ -135,7 +134,7 @@ class Window:
             ]
         )
 
-    def mean(self, values: Array | None) -> float | None:
+    def mean(self, values: FloatArray | None) -> float | None:
         """Of a column; None where there is none."""
         if values is None or not len(self.rows):
             return None
@@ -149,7 +148,9 @@ class Window:
         return float(np.std(np.diff(iq_a))) / math.sqrt(2.0 * samples)
 
 
-def mean_over_angle(values: Array, angle_rad: Array, counts: Flags | None = None) -> float:
+def mean_over_angle(
+    values: FloatArray, angle_rad: FloatArray, counts: Flags | None = None
+) -> float:
     """∫ values dθ / ∫ dθ, by the trapezoidal rule.
 
     Args:
@@ -164,11 +165,11 @@ def mean_over_angle(values: Array, angle_rad: Array, counts: Flags | None = None
     return float(np.sum(middle * step_rad) / np.sum(step_rad))
 
 
-def _in_time(t_s: Array) -> Flags | None:
+def _in_time(t_s: FloatArray) -> Flags | None:
     """Which intervals the computer was there for, and not long before; None for all.
 
     What happens while it is away nobody has measured, and the board's law needs a moment to
-    recover. A link that is always slow is no exception to itself.
+    recover. A link that is always slow is not an exception to itself.
     """
     step_s = np.diff(t_s)
     late = step_s > _LATE * float(np.median(step_s))
@@ -181,7 +182,7 @@ def _in_time(t_s: Array) -> Flags | None:
     return counts if np.mean(counts) > _IN_TIME_MIN else None
 
 
-def _smoothed(record: JointRecord, span: Span, speed_rad_s: float) -> Array:
+def _smoothed(record: JointRecord, span: Span, speed_rad_s: float) -> FloatArray:
     """The motor's angle around a plateau without encoder steps, bridged where nothing was valid.
 
     Returns:
@@ -204,6 +205,6 @@ def _smoothed(record: JointRecord, span: Span, speed_rad_s: float) -> Array:
     return smooth
 
 
-def _last(values: Array) -> float:
+def _last(values: FloatArray) -> float:
     known = values[np.isfinite(values)]
     return float(known[-1]) if len(known) else 0.0

@@ -11,12 +11,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from estimation.excitation.fourier import FourierTrajectory, FreeCoefficients
 from estimation.excitation.limits import ArmLimits
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 _TIGHTER = 0.99
 """Between two samples of a coarse grid the motion goes a little further than at them."""

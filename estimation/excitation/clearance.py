@@ -10,12 +10,11 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from daq.robot import Joint, Robot
 from daq.robot.geometry import joint_poses
-
-FloatArray = NDArray[np.float64]
+from estimation.types import Flags, FloatArray
 
 RADIUS_M = 0.04
 """Of a link that the robot file does not describe."""
@@ -137,12 +136,12 @@ class Capsules:
             (pairs if can_part else joined).append(Pair(first, second))
         return tuple(pairs), tuple(joined)
 
-    def _find_lifted(self) -> NDArray[np.bool_]:
+    def _find_lifted(self) -> Flags:
         """Which ends ever change their height, shape (2, n_joints)."""
         shape = (_POSTURES, len(self._poses))
         postures = np.random.default_rng(0).uniform(-np.pi, np.pi, shape)
         heights = np.stack([points[..., 2] for points in self.segments(postures)])
-        is_lifted: NDArray[np.bool_] = np.ptp(heights, axis=1) > _STILL_M
+        is_lifted: Flags = np.ptp(heights, axis=1) > _STILL_M
         return is_lifted
 
 

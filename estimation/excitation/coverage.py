@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from daq.robot import Robot
 from estimation.excitation.clearance import Capsules
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 VOXELS_ACROSS = 10
 """Cubes along the longest edge of the box that the tip can reach."""

@@ -9,9 +9,8 @@ References: [Hansen 2016], whose names and default settings are used here.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 _CONDITION_MAX = 1e12
 

@@ -10,7 +10,7 @@ At t = 0 velocity and acceleration vanish when Σ kαₖ = 0 and Σ k²βₖ = 0
 period, too. Coefficients are drawn from the null space of these two sums, so that whoever optimises
 them has N − 1 free sines and N − 1 free cosines per joint and need not think of the ends.
 
-A duration that is no whole number of periods ends by slowing down time: the motion goes on along
+A duration that is not a whole number of periods ends by slowing down time: the motion goes on along
 its path as q(s(t)), where ds/dt falls from 1 to 0 within `FADE_S`, twice differentiable. Positions
 are then those of the Fourier series and speeds no higher; accelerations gain up to
 1.5·|q̇|/`FADE_S`.
@@ -21,11 +21,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from estimation.excitation.motion import Motion
-
-FloatArray = NDArray[np.float64]
+from estimation.excitation.motion import SampledMotion
+from estimation.types import FloatArray
 
 FADE_S = 1.0
 """Time in which a motion comes to rest that is cut off within a period; less when it is short."""
@@ -59,7 +57,7 @@ class FourierTrajectory:
         """How many there are."""
         return len(self.sine_rad)
 
-    def at(self, t_s: FloatArray) -> Motion:
+    def at(self, t_s: FloatArray) -> SampledMotion:
         """The motion at any times.
 
         Args:
@@ -79,9 +77,9 @@ class FourierTrajectory:
             q += wave
             dq += speed * (np.outer(cosine, pair[0]) - np.outer(sine, pair[1]))
             ddq -= speed**2 * wave
-        return Motion(t, q, dq, ddq)
+        return SampledMotion(t, q, dq, ddq)
 
-    def sampled(self, duration_s: float, *, period_s: float = 1e-3) -> Motion:
+    def sampled(self, duration_s: float, *, period_s: float = 1e-3) -> SampledMotion:
         """The motion from rest to rest, as it is played.
 
         Args:
@@ -95,7 +93,7 @@ class FourierTrajectory:
         s, ds, dds = _slowed_time(t, self._fade_s(duration_s))
         path = self.at(s)
         velocity, acceleration = path.dq_rad_s, path.ddq_rad_s2
-        return Motion(t, path.q_rad, velocity * ds, acceleration * ds**2 + velocity * dds)
+        return SampledMotion(t, path.q_rad, velocity * ds, acceleration * ds**2 + velocity * dds)
 
     def scaled(self, factor: float) -> FourierTrajectory:
         """The same shape about the same centre, larger or smaller."""
@@ -139,7 +137,7 @@ class FreeCoefficients:
         sine, cosine = self._sine @ free[:half], self._cosine @ free[half:]
         return FourierTrajectory(f0_hz, offset_rad, sine, cosine)
 
-    def waves(self, f0_hz: float, t_s: FloatArray) -> Motion:
+    def waves(self, f0_hz: float, t_s: FloatArray) -> SampledMotion:
         """What each free number moves: one column per free number, in place of a joint.
 
         Args:

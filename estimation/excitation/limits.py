@@ -23,15 +23,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from daq.robot import Joint, Robot
 from estimation.excitation.clearance import Capsules
-from estimation.excitation.motion import Motion
+from estimation.excitation.motion import SampledMotion
 from estimation.model.parameters import cad_vector, coupling_matrix
 from estimation.model.regressor import Regressor
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 POSITION_MARGIN_RAD = 0.15
 """The arm of [De Facci 2024] lags by up to 0.11 rad on the mock, where gravity is largest."""
@@ -151,7 +149,7 @@ class ArmLimits:
         current = np.nan_to_num(torque @ self._to_motors / self._nm_per_a)
         return np.abs(torque), np.abs(current)
 
-    def check(self, motion: Motion) -> tuple[Limit, ...]:
+    def check(self, motion: SampledMotion) -> tuple[Limit, ...]:
         """What a motion reaches of every limit.
 
         Args:

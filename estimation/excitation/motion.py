@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 
-class Motion(NamedTuple):
+class SampledMotion(NamedTuple):
     """Samples of a motion.
 
     Attributes:

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from daq.robot import Robot
 from estimation.errors import ExcitationError
@@ -23,13 +22,13 @@ from estimation.excitation.coverage import Coverage, find_coverage
 from estimation.excitation.evolution import Evolution
 from estimation.excitation.fourier import FourierTrajectory
 from estimation.excitation.limits import CLEARANCE_M, ArmLimits, Limit
-from estimation.excitation.motion import Motion
+from estimation.excitation.motion import SampledMotion
 from estimation.excitation.settings import ExcitationSettings, Objective
 from estimation.model.base import BaseParameters, find_base
 from estimation.model.parameters import Parameters
 from estimation.model.regressor import Regressor
+from estimation.types import FloatArray
 
-FloatArray = NDArray[np.float64]
 Progress = Callable[[float, float], None]
 """Gets how many candidates have been tried, and how many will be."""
 
@@ -69,7 +68,7 @@ class Excitation:
     """
 
     trajectory: FourierTrajectory
-    motion: Motion
+    motion: SampledMotion
     condition: float
     condition_scaled: float
     rank: int
@@ -228,7 +227,7 @@ def _search(
 
 def _fit(
     trajectory: FourierTrajectory, limits: ArmLimits, settings: ExcitationSettings
-) -> tuple[FourierTrajectory, Motion, tuple[Limit, ...]]:
+) -> tuple[FourierTrajectory, SampledMotion, tuple[Limit, ...]]:
     """Make it smaller until it keeps every limit at 1 kHz.
 
     Raises:
@@ -254,7 +253,7 @@ def _fit(
 
 
 def _standstill(
-    condition: float, motion: Motion, reached: tuple[Limit, ...], names: list[str]
+    condition: float, motion: SampledMotion, reached: tuple[Limit, ...], names: list[str]
 ) -> str:
     """What to say of a motion that tells nothing: which joint hardly moves, and why."""
     moved_rad = np.ptp(motion.q_rad, axis=0)
@@ -269,7 +268,9 @@ def _standstill(
     )
 
 
-def _conditions(regressor: Regressor, base: BaseParameters, motion: Motion) -> tuple[float, float]:
+def _conditions(
+    regressor: Regressor, base: BaseParameters, motion: SampledMotion
+) -> tuple[float, float]:
     """Condition of Φ₁ as it is and with columns of length 1, from its Gram matrix."""
     gram = np.zeros((base.rank, base.rank))
     _, q, dq, ddq = motion

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from itertools import chain
+from pathlib import Path
 
 from daq.recording.text import plain
-from estimation.identification.data.gathering import reduce_samples
+from estimation.identification.data.gathering import Gathered, reduce_samples
 from estimation.identification.data.samples import Samples
+from estimation.identification.data.segments import Segments
 from estimation.identification.estimators.instruments import make_instruments
 from estimation.identification.estimators.problem import Instruments, Problem
 from estimation.identification.evaluation.simulation_check import simulate_recording
@@ -17,42 +18,37 @@ from estimation.identification.request import Request
 from estimation.identification.result import (
     MethodResult,
     PayloadResult,
-    SimulationErrors,
+    SimulationCheck,
 )
-from estimation.model.regressor import Regressor
-from estimation.recordings.dataset import read_stretches
+from estimation.recordings.dataset import OpenDataset
 from estimation.signals.preparation import PreparationSettings
 
 
-def find_instruments(
-    request: Request, regressor: Regressor, settings: PreparationSettings
-) -> Instruments | None:
+def find_instruments(request: Request, known: Gathered) -> Instruments | None:
     """Instruments of the recordings, if they are asked for and can be had."""
     if "iv" not in request.methods:
         return None
-    all_modes = request.wishes.all_modes
-    return make_instruments(
-        regressor,
-        settings,
-        lambda: chain.from_iterable(
-            read_stretches(path, all_modes=all_modes) for path in request.recordings
-        ),
-    )
+    return make_instruments(known.regressor, known.settings, known.segments)
 
 
 def find_simulation(
-    request: Request, problem: Problem, chosen: MethodResult, progress: Callable[[str], None]
-) -> SimulationErrors | None:
+    request: Request,
+    datasets: Mapping[Path, OpenDataset],
+    problem: Problem,
+    chosen: MethodResult,
+    progress: Callable[[str], None],
+) -> SimulationCheck | None:
     """How the identified arm moves, if that is asked for."""
     if not request.is_simulated or chosen.theta is None or not chosen.inertia_matrix_positive:
         return None
     progress("simulating")
     path = (*request.validations, *request.recordings)[0]
-    return simulate_recording(problem, chosen.theta, path, all_modes=request.wishes.all_modes)
+    return simulate_recording(problem, chosen.theta, datasets[path])
 
 
 def find_payload(
     request: Request,
+    datasets: Mapping[Path, OpenDataset],
     problem: Problem,
     settings: PreparationSettings,
     progress: Callable[[str], None],
@@ -61,7 +57,8 @@ def find_payload(
     if not request.payloads:
         return None
     progress("payload")
-    samples = Samples(request.payloads, settings, problem.regressor.switching, request.wishes)
+    segments = Segments([datasets[path] for path in request.payloads])
+    samples = Samples(segments, settings, problem.regressor.switching, request.overrides)
     data = reduce_samples(problem.regressor, problem.base, samples, block_s=request.block_s)
     loaded = replace(problem, factors=data.moving, samples=samples.prepared)
     found = identify_payload(problem, loaded)

@@ -3,37 +3,40 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from estimation.errors import EstimationError, InfeasibleParametersError
-from estimation.identification.data.gathering import Gathered, gather
+from estimation.identification.data.gathering import Gathered, gather, open_datasets
 from estimation.identification.estimators.bounds import bounds_of
 from estimation.identification.estimators.methods import METHODS
 from estimation.identification.estimators.problem import Problem
 from estimation.identification.estimators.relaxation import relax_bounds
-from estimation.identification.evaluation.data_checks import find_suspicions
+from estimation.identification.evaluation.data_checks import check_data
 from estimation.identification.evaluation.judging import judge
 from estimation.identification.evaluation.traces import Trace, make_trace, residual_tests
 from estimation.identification.evaluation.uncertainty import find_uncertainty
 from estimation.identification.evaluation.verdict import reach_verdict
 from estimation.identification.optional_steps import find_instruments, find_payload, find_simulation
 from estimation.identification.output.tables import base_table, parameter_table, with_coverage
-from estimation.identification.request import Outcome, Request
+from estimation.identification.request import IdentificationOutcome, Request
 from estimation.identification.result import FailedMethod, Identification, MethodResult
 from estimation.model.base import condition_numbers
 from estimation.model.parameters import cad_vector
+from estimation.recordings.dataset import OpenDataset
+from estimation.types import FloatArray
 
-__all__ = ["Outcome", "Request", "identify"]
+__all__ = ["IdentificationOutcome", "Request", "identify"]
 
-FloatArray = NDArray[np.float64]
 PREFERRED = ("cls2", "cls2-wls", "cls3", "cls2-prior", "slsqp", "sa")
 """Whose parameters are written, in this order, if they are physically consistent."""
 
 
-def identify(request: Request, progress: Callable[[str], None] = lambda _text: None) -> Outcome:
+def identify(
+    request: Request, progress: Callable[[str], None] = lambda _text: None
+) -> IdentificationOutcome:
     """Identify an arm.
 
     Args:
@@ -47,13 +50,20 @@ def identify(request: Request, progress: Callable[[str], None] = lambda _text: N
         DatasetError: The recordings cannot be used.
         EstimationError: No estimator could be used.
     """
+    with open_datasets(request) as datasets:
+        return _identify(request, datasets, progress)
+
+
+def _identify(
+    request: Request, datasets: Mapping[Path, OpenDataset], progress: Callable[[str], None]
+) -> IdentificationOutcome:
     started_s = time.perf_counter()
-    known = gather(request, progress)
+    known = gather(request, datasets, progress)
     problem, relaxed = _pose(request, known, progress)
     floor = METHODS["uls"].estimate(problem)  # says what the data lack, before anything long
     uncertainty = find_uncertainty(problem.factors, seed=request.seed)
     results, failed = _run_methods(request, problem, known, progress)
-    true_beta = _true_base(request, problem)
+    true_beta = _true_base(known, problem)
     if true_beta is not None:
         results = [with_coverage(row, true_beta, uncertainty) for row in results]
     chosen = _choose(results)
@@ -68,6 +78,7 @@ def identify(request: Request, progress: Callable[[str], None] = lambda _text: N
     condition, condition_scaled = condition_numbers(factor)
     result = Identification(
         robot=known.robot.name,
+        joint_names=names,
         recordings=known.recordings,
         validation_recordings=known.validation_recordings,
         terms=problem.regressor.parameters.terms,
@@ -91,23 +102,23 @@ def identify(request: Request, progress: Callable[[str], None] = lambda _text: N
         base_parameters=base_parameters,
         parameters=parameter_table(problem, chosen, uncertainty),
         residuals=residuals,
-        simulation=find_simulation(request, problem, chosen, progress),
-        payload=find_payload(request, problem, known.settings, progress),
+        simulation=find_simulation(request, datasets, problem, chosen, progress),
+        payload=find_payload(request, datasets, problem, known.settings, progress),
         verdict=reach_verdict(
             results,
             chosen.name,
             joint_names=names,
             residuals=residuals,
             base=base_parameters,
-            suspicions=find_suspicions(problem, traces, known.recordings),
+            data_checks=check_data(problem, traces, known.recordings),
             is_relaxed=bool(relaxed),
         ),
         seconds=time.perf_counter() - started_s,
         armature_version=request.version,
-        is_mock=request.truth is not None,
+        is_mock=known.truth is not None,
         seed=request.seed,
     )
-    return Outcome(
+    return IdentificationOutcome(
         result=result,
         robot=known.robot,
         robot_text=known.robot_text,
@@ -128,7 +139,7 @@ def _pose(
         bounds=bounds_of(known.robot),
         cad=cad_vector(known.robot, known.regressor.parameters),
         samples=known.samples.prepared,
-        instruments=find_instruments(request, known.regressor, known.settings),
+        instruments=find_instruments(request, known),
         seed=request.seed,
         starts=request.starts,
         progress=progress,
@@ -136,11 +147,11 @@ def _pose(
     return relax_bounds(problem) if request.is_relaxed else (problem, ())
 
 
-def _true_base(request: Request, problem: Problem) -> FloatArray | None:
+def _true_base(known: Gathered, problem: Problem) -> FloatArray | None:
     """The true base parameters; on the mock only."""
-    if request.truth is None:
+    if known.truth is None:
         return None
-    theta = cad_vector(request.truth, problem.regressor.parameters)
+    theta = cad_vector(known.truth, problem.regressor.parameters)
     return None if theta is None else problem.base.of(theta)
 
 
@@ -163,7 +174,7 @@ def _run_methods(
         seconds = time.perf_counter() - started_s
         results.append(judge(problem, estimate, seconds, known.training, known.validation))
     if infeasible is not None and not any(row.name in PREFERRED for row in results):
-        raise infeasible  # links that can exist were asked for, and there are none
+        raise infeasible  # physically consistent links were asked for, and there are none
     if not results:
         reasons = "; ".join(f"{method.name}: {method.reason}" for method in failed)
         raise EstimationError(f"no method could be used: {reasons}")
@@ -171,7 +182,7 @@ def _run_methods(
 
 
 def _choose(results: Sequence[MethodResult]) -> MethodResult:
-    """The first of those preferred that can exist; else the one with the least error."""
+    """The first preferred one that is physically consistent; else the one with the least error."""
     by_name = {row.name: row for row in results if row.consistent and row.theta is not None}
     for name in PREFERRED:
         if name in by_name:

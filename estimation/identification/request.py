@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from daq.robot import Robot
 from estimation.identification.data.reduction import BLOCK_S
-from estimation.identification.data.samples import Wishes
+from estimation.identification.data.samples import Overrides
 from estimation.identification.estimators.methods import DEFAULT_METHODS
 from estimation.identification.estimators.problem import Problem
 from estimation.identification.evaluation.traces import Trace
@@ -25,15 +26,16 @@ class Request:
         methods: Names of estimators.
         robot_text: A robot file in place of the one inside the recordings.
         terms: In place of the robot file's.
-        wishes: How samples are prepared.
+        overrides: How samples are prepared.
         block_s: Length of the blocks that are drawn for intervals.
         seed: Of everything random.
         starts: Of searches.
         payloads: Recordings of the same arm with something in its hand.
         is_simulated: Whether to simulate the identified arm, which takes seconds.
-        has_split: Whether to validate with the part of the recordings that the wishes leave out.
+        has_split: Whether to validate with the part of the recordings that the overrides leave out.
         is_relaxed: Whether bounds give way where they contradict each other.
-        truth: A robot whose links, rotors and friction are the true ones: on the mock only.
+        truth_of: From a recording's link and robot to a robot whose links, rotors and friction are
+            the true ones; None where they are not known, as they are on the mock only.
         version: Of this software.
     """
 
@@ -42,7 +44,7 @@ class Request:
     methods: tuple[str, ...] = DEFAULT_METHODS
     robot_text: str | None = None
     terms: tuple[str, ...] | None = None
-    wishes: Wishes = field(default_factory=Wishes)
+    overrides: Overrides = field(default_factory=Overrides)
     block_s: float = BLOCK_S
     seed: int = 0
     starts: int = 10
@@ -50,12 +52,12 @@ class Request:
     is_simulated: bool = False
     has_split: bool = False
     is_relaxed: bool = False
-    truth: Robot | None = None
+    truth_of: Callable[[str, Robot], Robot | None] = lambda _link, _robot: None
     version: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class IdentificationOutcome:
     """What came out.
 
     Attributes:

@@ -36,8 +36,8 @@ class MethodResult(_Part, frozen=True, kw_only=True):
     cross_validation_percent: float | None
     """On held-out parts of the identification data, with guard gaps; None where not computed."""
     consistent: bool
-    """Whether every link can exist (for methods that tell base parameters only: whether any arm
-    has them), and no friction drives."""
+    """Whether every link is physically consistent (for methods that determine base parameters only:
+    whether any such arm has them), and no friction drives."""
     min_pseudo_inertia_eigenvalue: float
     """Of all links."""
     pseudo_inertia_eigenvalues: tuple[float, ...]
@@ -53,6 +53,8 @@ class MethodResult(_Part, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     base_parameters_in_interval: float | None = None
     """On the mock: share of the true base parameters inside the 95 % intervals."""
+    active_bounds: tuple[str, ...] = ()
+    """Names of the bounds that hold it back."""
 
     @property
     def judged(self) -> ErrorsPercent:
@@ -68,7 +70,7 @@ class FailedMethod(_Part, frozen=True, kw_only=True):
 
 
 class BaseParameter(_Part, frozen=True, kw_only=True):
-    """A combination of parameters that the data can tell (of the chosen method)."""
+    """A combination of parameters that the data can determine (of the chosen method)."""
 
     expression: str
     symbol: str
@@ -81,11 +83,17 @@ class BaseParameter(_Part, frozen=True, kw_only=True):
     low: float
     high: float
     relative_percent: float
-    """100·σ/|value|; above 30 the data do not tell it."""
+    """100·σ/|value|; above 30 the data do not determine it."""
     essential: bool
     cad: float | None
     true: float | None = None
     """On the mock."""
+    joint: str
+    """Of the parameter that the combination is named after."""
+    kind: str
+    """Of the same: an element of `INERTIAL`, or a term; `motor_` in front for a coupled motor's."""
+    is_alone: bool
+    """Whether it is that parameter by itself."""
 
 
 class ParameterValue(_Part, frozen=True, kw_only=True):
@@ -100,6 +108,8 @@ class ParameterValue(_Part, frozen=True, kw_only=True):
     cad: float | None
     is_identifiable: bool
     """Whether it is a base parameter by itself."""
+    kind: str
+    """As of base parameters."""
 
 
 class ResidualTest(_Part, frozen=True, kw_only=True):
@@ -116,7 +126,7 @@ class ResidualTest(_Part, frozen=True, kw_only=True):
     """With the sign of the velocity: what friction still explains."""
 
 
-class SimulationErrors(_Part, frozen=True, kw_only=True):
+class SimulationCheck(_Part, frozen=True, kw_only=True):
     """How well the identified arm moves like the real one."""
 
     closed_loop_position_rms_rad: tuple[float, ...] | None
@@ -174,6 +184,7 @@ class Identification(_Part, frozen=True, kw_only=True):
     """Everything."""
 
     robot: str
+    joint_names: tuple[str, ...]
     recordings: tuple[RecordingSummary, ...]
     validation_recordings: tuple[RecordingSummary, ...]
     terms: tuple[str, ...]
@@ -199,7 +210,7 @@ class Identification(_Part, frozen=True, kw_only=True):
     base_parameters: tuple[BaseParameter, ...]
     parameters: tuple[ParameterValue, ...]
     residuals: tuple[ResidualTest, ...]
-    simulation: SimulationErrors | None
+    simulation: SimulationCheck | None
     """None where it was not asked for."""
     payload: PayloadResult | None = None
     verdict: Verdict

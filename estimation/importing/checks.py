@@ -9,15 +9,12 @@ import math
 import re
 
 import numpy as np
-from numpy.typing import NDArray
 
 from daq.robot import Robot
 from estimation.errors import DatasetError
 from estimation.importing.mapping import Taken
 from estimation.recordings.spikes import find_spikes
-
-FloatArray = NDArray[np.float64]
-Flags = NDArray[np.bool_]
+from estimation.types import Flags, FloatArray
 
 _TOLERANCE = 0.05
 _WINDOW_S = 0.05
@@ -58,9 +55,9 @@ def check_velocity(q_rad: FloatArray, dq_rad_s: FloatArray, t_s: FloatArray) -> 
     """Whether velocities are the slopes of positions.
 
     Args:
-        q_rad: Shape (n, joints); what has no number near it is not looked at, nor are holes.
+        q_rad: Shape (n, joints); what has no number near it is not looked at, nor are gaps.
         dq_rad_s: Likewise.
-        t_s: When, shape (n,), evenly spaced but for holes.
+        t_s: When, shape (n,), evenly spaced but for gaps.
 
     Returns:
         Sentences about what is odd.

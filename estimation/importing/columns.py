@@ -14,15 +14,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from estimation.errors import OptionError
-from estimation.importing.files import ArrayFile, FloatArray
-from estimation.importing.hints import describe
+from estimation.importing.files import ArrayFile
+from estimation.importing.hints import list_columns
 from estimation.importing.names import clock_of
+from estimation.types import FloatArray
 
 _RANGE = re.compile(r"^(\d{1,6})(?:-(\d{1,6}))?$")
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class SourceColumn:
     """A column, or an array of several, of a file, and the unit where its name has one."""
 
     file: ArrayFile
@@ -36,7 +37,7 @@ class Column:
         return f"{self.file.name}:{self.name}"
 
 
-def select_columns(files: Sequence[ArrayFile], key: str, text: str) -> list[Column]:
+def select_columns(files: Sequence[ArrayFile], key: str, text: str) -> list[SourceColumn]:
     """The columns that one source names.
 
     Args:
@@ -60,18 +61,18 @@ def select_columns(files: Sequence[ArrayFile], key: str, text: str) -> list[Colu
                 f"--map {key}={text}: columns of which file? as {files[0].name}:{head}"
             )
     chosen = [
-        Column(file, name, values)
+        SourceColumn(file, name, values)
         for file in named or files
         for name, values in file.fields.items()
     ]
     for word in words:
         chosen = _narrowed(chosen, word)
     if not chosen:
-        raise OptionError(f"--map {key}={text}: there is no such column; {describe(files)}")
+        raise OptionError(f"--map {key}={text}: there is no such column; {list_columns(files)}")
     return chosen
 
 
-def _narrowed(columns: list[Column], word: str) -> list[Column]:
+def _narrowed(columns: list[SourceColumn], word: str) -> list[SourceColumn]:
     """Those of a name or pattern, or with certain numbers."""
     by_name = [column for column in columns if column.name == word]
     if by_name:
@@ -82,7 +83,7 @@ def _narrowed(columns: list[Column], word: str) -> list[Column]:
     if not numbers:
         return []
     single = [
-        Column(column.file, f"{column.name}:{place + 1}", column.values[:, place : place + 1])
+        SourceColumn(column.file, f"{column.name}:{place + 1}", column.values[:, place : place + 1])
         if column.values.shape[1] > 1
         else column
         for column in columns
@@ -92,18 +93,18 @@ def _narrowed(columns: list[Column], word: str) -> list[Column]:
     return single[first - 1 : last] if 1 <= first <= last <= len(single) else []
 
 
-def find_clocks(file: ArrayFile) -> list[tuple[Column, Column]]:
+def find_clocks(file: ArrayFile) -> list[tuple[SourceColumn, SourceColumn]]:
     """Times in two columns of a file: whole seconds and nanoseconds."""
-    seconds: dict[str, Column] = {}
-    nanoseconds: dict[str, Column] = {}
+    seconds: dict[str, SourceColumn] = {}
+    nanoseconds: dict[str, SourceColumn] = {}
     for name, values in file.fields.items():
         if (clock := clock_of(name)) is not None:
-            (nanoseconds if clock[1] else seconds)[clock[0]] = Column(file, name, values)
+            (nanoseconds if clock[1] else seconds)[clock[0]] = SourceColumn(file, name, values)
     pairs = [(seconds[stem], nanoseconds[stem]) for stem in seconds if stem in nanoseconds]
     return [pair for pair in pairs if is_clock(pair)]
 
 
-def is_clock(columns: Sequence[Column]) -> bool:
+def is_clock(columns: Sequence[SourceColumn]) -> bool:
     """Whether these are a time, in whole seconds and nanoseconds."""
     shapes = {column.values.shape for column in columns}
     if len(columns) != 2 or len(shapes) != 1 or next(iter(shapes))[1] != 1:
@@ -116,15 +117,15 @@ def is_clock(columns: Sequence[Column]) -> bool:
     return (seconds[1], nanoseconds[1]) == (False, True) and is_within
 
 
-def join_clock(columns: Sequence[Column]) -> Column:
+def join_clock(columns: Sequence[SourceColumn]) -> SourceColumn:
     """Seconds and nanoseconds as one time, from its first second on: that leaves more digits."""
     whole, parts = (column.values for column in columns)
     known = whole[np.isfinite(whole)]
     since_s = (whole - (known[0] if known.size else 0.0)) + 1e-9 * parts
-    return Column(columns[0].file, f"{columns[0].name} + {columns[1].name}", since_s, "s")
+    return SourceColumn(columns[0].file, f"{columns[0].name} + {columns[1].name}", since_s, "s")
 
 
-def labels_of(columns: list[Column]) -> str:
+def labels_of(columns: list[SourceColumn]) -> str:
     """Where columns are from: file by file, the first and the last of each."""
     texts = []
     for _, group in itertools.groupby(columns, key=lambda column: column.file.path):

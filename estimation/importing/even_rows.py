@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from estimation.errors import OptionError
 from estimation.importing.sampling import (
@@ -16,10 +15,9 @@ from estimation.importing.sampling import (
     find_rate,
     resample,
 )
-from estimation.importing.time_stamps import Rows, usable_rows
+from estimation.importing.time_stamps import rising_rows
 from estimation.importing.wraps import unwrap
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray, Rows
 
 ROWS_MIN = 10
 """Of a file, and of those with a time."""
@@ -51,7 +49,7 @@ def make_even(
     t_s = values.pop("t_s", None)
     rows, notes = np.arange(len(values["q_rad"])), list[str]()
     if t_s is not None:
-        rows, notes = usable_rows(t_s[:, 0], ROWS_MIN)
+        rows, notes = rising_rows(t_s[:, 0], ROWS_MIN)
         t_s, values = t_s[rows, 0], {key: array[rows] for key, array in values.items()}
     notes += _unwrap(values, joints, rows)  # before anything is interpolated
     if t_s is None:
@@ -72,7 +70,7 @@ def make_even(
     if sampling.missing:
         notes.append(
             f"{sampling.missing} samples are missing, {sampling.missing / sampling.rate_hz:.3g} s "
-            f"in {sampling.holes} hole{'s' if sampling.holes > 1 else ''}"
+            f"in {sampling.gaps} gap{'s' if sampling.gaps > 1 else ''}"
         )
     return sampling, values, notes
 

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from estimation.importing.files import ArrayFile, FloatArray, list_left_out
+from estimation.importing.files import ArrayFile, list_left_out
 from estimation.importing.names import meaning_of
 from estimation.importing.time_stamps import REPEATED_MAX
+from estimation.types import FloatArray
 
 _SHOWN = 40
 _NUMBER = re.compile(r"\d+(?=\D*$)")
@@ -33,7 +34,7 @@ _OTHERS = {
 _COMMANDED = re.compile(r"ref|des|cmd|comm|targ|set|goal|err|lim|max|min|tcp|cart")
 
 
-def describe(files: Sequence[ArrayFile]) -> str:
+def list_columns(files: Sequence[ArrayFile]) -> str:
     """What there is to choose from, in a sentence."""
     texts = []
     for file in files:
@@ -53,7 +54,7 @@ def describe(files: Sequence[ArrayFile]) -> str:
     return "; ".join(texts)
 
 
-def suggest(
+def suggest_map(
     files: Sequence[ArrayFile], keys: Sequence[str], joints: int, *, has_example: bool = True
 ) -> str:
     """The options that would take these quantities, as far as names tell; else an example.

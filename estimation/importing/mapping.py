@@ -12,7 +12,7 @@ A mapping is written `QUANTITY=SOURCE[,SOURCE…]`, each source one of
 
 What is not mapped is looked for by its usual names (`estimation.importing.names`): t, time, q1,
 q_1, pos1, dq1, qd1, vel1, tau1, torque1, iq1, current1, …, or q_elbow, elbow_pos, position/elbow
-for a joint called elbow. Columns that are called after joints are put in the robot's order.
+for a joint called elbow. Columns that are named after joints are put in the robot's order.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ import numpy as np
 
 from estimation.errors import DatasetError, OptionError
 from estimation.importing.columns import (
-    Column,
+    SourceColumn,
     find_clocks,
     is_clock,
     join_clock,
     labels_of,
     select_columns,
 )
-from estimation.importing.files import ArrayFile, FloatArray
+from estimation.importing.files import ArrayFile
 from estimation.importing.names import joint_of, meaning_of, robot_order
+from estimation.types import FloatArray
 
 QUANTITIES = ("t_s", "q_rad", "dq_rad_s", "tau_nm", "iq_a", "q_ref_rad")
 _OPTIONAL = {"dq_rad_s", "iq_a", "q_ref_rad"}
@@ -120,7 +121,7 @@ def take(
     return result, notes
 
 
-def _drop_mapped(given: dict[str, list[list[Column]]], mapped: set[str]) -> None:
+def _drop_mapped(given: dict[str, list[list[SourceColumn]]], mapped: set[str]) -> None:
     """What need not be there is not found by name in columns that were said to be another thing."""
     labels = {column.label for key in mapped & set(given) for some in given[key] for column in some}
     for key in _OPTIONAL - mapped & set(given):
@@ -129,10 +130,10 @@ def _drop_mapped(given: dict[str, list[list[Column]]], mapped: set[str]) -> None
 
 
 def _in_robot_order(
-    given: Mapping[str, list[list[Column]]], joints: Sequence[str], mapping: Mapping[str, str]
-) -> tuple[dict[str, list[Column]], list[str]]:
-    """Columns by quantity; those of one source by the joints that they are called after."""
-    found: dict[str, list[Column]] = {}
+    given: Mapping[str, list[list[SourceColumn]]], joints: Sequence[str], mapping: Mapping[str, str]
+) -> tuple[dict[str, list[SourceColumn]], list[str]]:
+    """Columns by quantity; those of one source by the joints that they are named after."""
+    found: dict[str, list[SourceColumn]] = {}
     moved: list[str] = []
     notes: list[str] = []
     for key, sources in given.items():
@@ -153,14 +154,14 @@ def _in_robot_order(
         notes += _wrong_names(key, found[key], joints)
     if moved:
         notes.append(
-            f"{', '.join(moved)}: the columns are called after joints and were put "
+            f"{', '.join(moved)}: the columns are named after joints and were put "
             f"in the robot's order: {', '.join(joints)}"
         )
     return found, notes
 
 
-def _wrong_names(key: str, columns: Sequence[Column], joints: Sequence[str]) -> list[str]:
-    """Whether columns that were listed one by one are called after other joints."""
+def _wrong_names(key: str, columns: Sequence[SourceColumn], joints: Sequence[str]) -> list[str]:
+    """Whether columns that were listed one by one are named after other joints."""
     if key == "t_s" or len(columns) != len(joints):
         return []
     for joint, column in zip(joints, columns, strict=True):
@@ -176,12 +177,12 @@ def _check_keys(option: str, given: Mapping[str, str]) -> None:
             raise OptionError(f"{option} {key}=…: expected one of {', '.join(QUANTITIES)}")
 
 
-def _check_apart(found: Mapping[str, list[Column]], mapped: set[str]) -> None:
+def _check_apart(found: Mapping[str, list[SourceColumn]], mapped: set[str]) -> None:
     """No column may be two things; what was found by name never is."""
     seen: dict[str, str] = {}
     for key, columns in found.items():
         for column in columns:
-            # A column out of an array is called after it: NAME:3.
+            # A column out of an array is named after it: NAME:3.
             count = column.values.shape[1]
             labels = [column.label, *(f"{column.label}:{n + 1}" for n in range(count))]
             for label in labels[:1] if count == 1 else labels[1:]:
@@ -195,9 +196,9 @@ def _check_apart(found: Mapping[str, list[Column]], mapped: set[str]) -> None:
 
 def _by_name(
     files: Sequence[ArrayFile], joints: Sequence[str], without: set[str]
-) -> dict[str, list[list[Column]]]:
+) -> dict[str, list[list[SourceColumn]]]:
     """Quantities whose columns are called as usual; of each, columns that belong together."""
-    found: dict[str, dict[str, list[tuple[int, Column]]]] = {}
+    found: dict[str, dict[str, list[tuple[int, SourceColumn]]]] = {}
     clocks = [] if "t_s" in without else [pair for file in files for pair in find_clocks(file)]
     parts = {part.label for pair in clocks for part in pair}
     for file in files:
@@ -206,9 +207,9 @@ def _by_name(
             meaning = meaning_of(name, joints if values.shape[1] == 1 else ())
             if meaning is None or meaning.key in without:
                 continue
-            # Called after joints, they are sorted by that later.
+            # Named after joints, they are sorted by that later.
             place = 0 if meaning.is_joint else meaning.place
-            column = Column(file, name, values, meaning.unit)
+            column = SourceColumn(file, name, values, meaning.unit)
             if column.label in parts:
                 continue
             found.setdefault(meaning.key, {}).setdefault(f"{file.path}:{meaning.style}", []).append(
@@ -230,7 +231,7 @@ def _by_name(
 
 
 def _combined(
-    key: str, columns: list[Column], joints: int, unit: str | None, *, is_mapped: bool
+    key: str, columns: list[SourceColumn], joints: int, unit: str | None, *, is_mapped: bool
 ) -> Taken:
     wrong = OptionError if is_mapped else DatasetError
     wanted = 1 if key == "t_s" else joints
@@ -252,7 +253,7 @@ def _combined(
     if unit is None and len(stated) > 1:
         raise wrong(f"{key} ({labels}): its columns are in different units")
     name = unit or next(iter(stated), None) or next(iter(UNITS[key]))
-    with np.errstate(over="ignore"):  # infinite is no number of ours
+    with np.errstate(over="ignore"):  # infinite is not a number of ours
         values = values * _factor(key, name)
     names = tuple(column.name for column in columns)
     return Taken(values, labels, names, name, unit is not None or bool(stated))

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from daq.recording.tables.arrays import VALUE_MAX
 from daq.robot import Robot
@@ -19,12 +18,12 @@ from estimation.errors import DatasetError, OptionError
 from estimation.importing.checks import check_names, check_ranges, check_velocity
 from estimation.importing.even_rows import ROWS_MIN, make_even
 from estimation.importing.files import ArrayFile
-from estimation.importing.hints import describe, suggest
+from estimation.importing.hints import list_columns, suggest_map
 from estimation.importing.mapping import NONE, Taken, take
 from estimation.importing.sampling import Sampling
 from estimation.recordings.finite_values import only_numbers
+from estimation.types import Flags, FloatArray
 
-FloatArray = NDArray[np.float64]
 Side = Literal["joint", "motor"]
 
 INVALID_MAX = 0.5
@@ -74,7 +73,7 @@ class Measurements:
     tau_nm: FloatArray
     iq_a: FloatArray | None
     q_ref_rad: FloatArray | None
-    valid: NDArray[np.bool_]
+    valid: Flags
     taken: Mapping[str, Taken]
     notes: tuple[str, ...]
 
@@ -177,7 +176,7 @@ def _lost_velocities(
 ) -> list[str]:
     if "dq_rad_s" in taken or "dq_rad_s" in options.mapping:
         return []
-    hint = suggest(files, ["dq_rad_s"], joints, has_example=False)
+    hint = suggest_map(files, ["dq_rad_s"], joints, has_example=False)
     return [f"no velocities were taken; if there are some: {hint}"] if hint else []
 
 
@@ -195,7 +194,8 @@ def _check_complete(
             keys.append("t_s")
         raise DatasetError(
             f"there is no {' and no '.join(missing.values())} by any usual name; "
-            f"{describe(files)}; say which columns they are, as {suggest(files, keys, joints)}"
+            f"{list_columns(files)}; say which columns they are, as "
+            f"{suggest_map(files, keys, joints)}"
         )
     if "t_s" not in taken and options.rate_hz is None:
         if options.mapping.get("t_s") == NONE:
@@ -204,14 +204,14 @@ def _check_complete(
                 "as --rate 1000"
             )
         raise DatasetError(
-            f"there is no t_s (time) by any usual name; {describe(files)}; say which column it is, "
-            f"as {suggest(files, ['t_s'], joints)}, or how many samples there are per second, as "
-            "--rate 1000"
+            f"there is no t_s (time) by any usual name; {list_columns(files)}; say which column it "
+            f"is, as {suggest_map(files, ['t_s'], joints)}, or how many samples there are per "
+            "second, as --rate 1000"
         )
 
 
 def _numbers(key: str, values: FloatArray) -> FloatArray:
-    """NaN for whatever is no sensible number; times, which may count from 1970, from 0 on."""
+    """NaN for whatever is not a sensible number; times, which may count from 1970, from 0 on."""
     if key == "t_s":
         known = values[np.isfinite(values)]
         with np.errstate(over="ignore"):
@@ -219,9 +219,7 @@ def _numbers(key: str, values: FloatArray) -> FloatArray:
     return only_numbers(values)
 
 
-def _check_valid(
-    valid: NDArray[np.bool_], taken: Mapping[str, Taken], options: ImportOptions
-) -> list[str]:
+def _check_valid(valid: Flags, taken: Mapping[str, Taken], options: ImportOptions) -> list[str]:
     bad, count = int(np.count_nonzero(~valid.all(axis=1))), len(valid)
     if bad > INVALID_MAX * count:
         many = "no row has" if bad == count else f"{bad} of {count} rows lack"

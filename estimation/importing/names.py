@@ -105,7 +105,7 @@ def meaning_of(name: str, joints: Sequence[str]) -> Meaning | None:
 
 
 def joint_of(name: str, joints: Sequence[str]) -> int | None:
-    """Which joint a column is called after, from 0; None for none, or for several."""
+    """Which joint a column is named after, from 0; None for none, or for several."""
     hit = _find_joint(_WORD.findall(name.lower()), joints)
     return None if hit is None else hit[0]
 
@@ -132,7 +132,7 @@ def robot_order(names: Sequence[str], joints: Sequence[str], what: str) -> list[
     if missing:
         example = names[places.index(named[0])]
         raise DatasetError(
-            f"{what}: columns are called after joints ({example}), but there is none of "
+            f"{what}: columns are named after joints ({example}), but there is none of "
             f"{', '.join(missing)}; other columns are listed one by one, in the robot's order: "
             "--map QUANTITY=NAME,NAME,…"
         )

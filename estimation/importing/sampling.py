@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 
 from estimation.errors import DatasetError
 from estimation.importing.time_stamps import IGNORE
+from estimation.types import Flags, FloatArray
 
-FloatArray = NDArray[np.float64]
 Numbers = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 JITTER_MAX = 1.0 / 3.0
 """How far a time stamp may be from its place, in periods."""
@@ -28,8 +27,8 @@ RATE_MIN_HZ, RATE_MAX_HZ = 1.0, 1e6
 NUMBERS_MAX = 1_000_000_000
 LATE_MAX = 0.01
 """Share of the rows that may be farther off, or in the place of another: they are left out."""
-_HOLE = 3.0
-"""A step of time of so many times a long one is a hole, which is not interpolated."""
+_GAP = 3.0
+"""A step of time of so many times a long one is a gap, which is not interpolated."""
 _LONG_STEP = 0.95
 """A long step is longer than this share of all."""
 _MEETS = 1e-6
@@ -72,12 +71,12 @@ class Sampling:
 
     @property
     def missing(self) -> int:
-        """How many samples lie in holes."""
+        """How many samples lie in gaps."""
         return int(self.seq[-1] - self.seq[0]) + 1 - len(self.seq)
 
     @property
-    def holes(self) -> int:
-        """How many holes there are."""
+    def gaps(self) -> int:
+        """How many gaps there are."""
         return int(np.count_nonzero(np.diff(self.seq) > 1))
 
 
@@ -136,12 +135,12 @@ def find_rate(t_s: FloatArray, rate_hz: float | None = None) -> Sampling:
 def resample(
     t_s: FloatArray, values: dict[str, FloatArray], rate_hz: float | None
 ) -> tuple[Sampling, dict[str, FloatArray]]:
-    """Interpolate linearly at a constant rate, but never across a hole.
+    """Interpolate linearly at a constant rate, but never across a gap.
 
     Args:
         t_s: Times, shape (n,).
         values: Arrays of shape (n, columns).
-        rate_hz: Samples per second; None for as many as there are rows, but for holes.
+        rate_hz: Samples per second; None for as many as there are rows, but for gaps.
 
     Returns:
         When, and the values then.
@@ -151,10 +150,10 @@ def resample(
     """
     step_s = _checked_steps(t_s)
     # What is usual for these rows, however irregular they are.
-    hole_s = _HOLE * float(np.quantile(step_s, _LONG_STEP))
+    gap_s = _GAP * float(np.quantile(step_s, _LONG_STEP))
     if rate_hz is None:
-        rate_hz = 1.0 / float(step_s[step_s <= hole_s].mean())
-    hole_s = max(hole_s, 1.0 / rate_hz)
+        rate_hz = 1.0 / float(step_s[step_s <= gap_s].mean())
+    gap_s = max(gap_s, 1.0 / rate_hz)
     _check_rate(rate_hz, "--resample")
     count = (t_s[-1] - t_s[0]) * rate_hz
     if not count < 20_000_000:
@@ -167,7 +166,7 @@ def resample(
     before = np.clip(np.searchsorted(t_s, times, side="right") - 1, 0, len(step_s) - 1)
     behind_s = times - t_s[before]
     behind_s[behind_s * rate_hz < _MEETS] = 0.0
-    known = (step_s[before] <= hole_s) | (behind_s == 0.0)
+    known = (step_s[before] <= gap_s) | (behind_s == 0.0)
     seq, before = seq[known], before[known]
     share = (behind_s[known] / step_s[before])[:, np.newaxis]
     found = {}
@@ -190,7 +189,7 @@ class _Numbered(NamedTuple):
 
 
 def _cost(numbered: _Numbered) -> float:
-    """How much must be believed of rows: jitter, and the share that is missing but in long holes.
+    """How much must be believed of rows: jitter, and the share that is missing but in long gaps.
 
     From `_REFUSED` on it is too much.
     """
@@ -261,19 +260,19 @@ def _followed(t_s: FloatArray, tried: FloatArray) -> FloatArray:
 
 
 def _bridged(t_s: FloatArray, places: FloatArray) -> FloatArray:
-    """Places with long holes measured by the period of what lies between them, all together.
+    """Places with long gaps measured by the period of what lies between them, all together.
 
     A period that few rows tell would miscount the many that are missing.
     """
-    stretch = np.cumsum(np.diff(places, prepend=places[0]) > _LONG)
-    count = np.bincount(stretch)
-    mean_s, middle = (np.bincount(stretch, some) / count for some in (t_s, places))
-    beside = places - middle[stretch]
-    if not stretch[-1] or not (beside @ beside) > 0.0:
+    segment = np.cumsum(np.diff(places, prepend=places[0]) > _LONG)
+    count = np.bincount(segment)
+    mean_s, middle = (np.bincount(segment, some) / count for some in (t_s, places))
+    beside = places - middle[segment]
+    if not segment[-1] or not (beside @ beside) > 0.0:
         return places
-    period_s = float(beside @ (t_s - mean_s[stretch])) / float(beside @ beside)
-    holes = np.rint(np.diff(mean_s / period_s - middle, prepend=mean_s[0] / period_s - middle[0]))
-    result: FloatArray = places + np.cumsum(holes)[stretch]
+    period_s = float(beside @ (t_s - mean_s[segment])) / float(beside @ beside)
+    gaps = np.rint(np.diff(mean_s / period_s - middle, prepend=mean_s[0] / period_s - middle[0]))
+    result: FloatArray = places + np.cumsum(gaps)[segment]
     return result
 
 

@@ -7,19 +7,16 @@ left out; many mean that the stamps do not tell when samples were taken.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from estimation.errors import DatasetError
-
-FloatArray = NDArray[np.float64]
-Rows = NDArray[np.intp]
+from estimation.types import FloatArray, Rows
 
 REPEATED_MAX = 0.05
 """Share of the rows that may have the time of the row before."""
 IGNORE = "ignore them and state the rate, as --map t_s=none --rate HZ"
 
 
-def usable_rows(t_s: FloatArray, rows_min: int) -> tuple[Rows, list[str]]:
+def rising_rows(t_s: FloatArray, rows_min: int) -> tuple[Rows, list[str]]:
     """Rows whose times are numbers, and later than those before.
 
     Args:

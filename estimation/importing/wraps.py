@@ -7,9 +7,8 @@ nothing else can be meant. Fewer steps are taken for wraps than `numpy.unwrap` d
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 _TURN = 2.0 * np.pi
 _NEAR_RAD = 0.5

@@ -170,7 +170,7 @@ def _facts(
         "rows": len(sampling.seq),
         "span_s": sampling.span_s,
         "missing": sampling.missing,
-        "holes": sampling.holes,
+        "holes": sampling.gaps,
         "invalid_rows": int(np.count_nonzero(~measurements.valid.all(axis=1))),
         "notes": list(measurements.notes),
     }

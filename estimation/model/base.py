@@ -18,15 +18,14 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import qr
 
 from estimation.errors import EstimationError
 from estimation.model.exact_geometry import meant_robot
 from estimation.model.parameters import INERTIAL
 from estimation.model.regressor import Regressor
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray, Rows
 
 _SAMPLES_PER_PARAMETER = 5
 _SPEED_MAX_RAD_S, _ACCELERATION_MAX_RAD_S2 = 3.0, 20.0
@@ -54,9 +53,9 @@ class BaseParameters:
     """
 
     symbols: tuple[str, ...]
-    independent: NDArray[np.intp]
+    independent: Rows
     mapping: FloatArray
-    lost: NDArray[np.intp]
+    lost: Rows
     gap: float
     rounded: int = 0
 
@@ -200,7 +199,7 @@ def _random_regressor(regressor: Regressor, seed: int) -> FloatArray:
     return phi.reshape(-1, phi.shape[2])
 
 
-def _preference(regressor: Regressor) -> NDArray[np.intp]:
+def _preference(regressor: Regressor) -> Rows:
     """Friction first, then what a link is usually known by; masses last.
 
     What comes late and depends on the rest is what is dropped: m, mcz and Iyy of each link join
@@ -218,9 +217,7 @@ def _preference(regressor: Regressor) -> NDArray[np.intp]:
     return np.array(sorted(range(len(items)), key=order), dtype=np.intp)
 
 
-def _first_independent(
-    scaled: FloatArray, least: float, order: NDArray[np.intp]
-) -> NDArray[np.intp]:
+def _first_independent(scaled: FloatArray, least: float, order: Rows) -> Rows:
     """Going through the columns in this order, those that add something to the ones before."""
     basis = np.zeros((scaled.shape[0], 0))
     kept: list[int] = []

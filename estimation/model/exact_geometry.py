@@ -13,13 +13,10 @@ import math
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from daq.robot import Joint, Placement, Robot
-from daq.robot.geometry import joint_poses, rotation
-from estimation.urdf.reading import rpy_of
-
-FloatArray = NDArray[np.float64]
+from daq.robot.geometry import joint_poses, rotation, rpy_of
+from estimation.types import FloatArray
 
 ANGLE_RAD = 2e-3
 """An angle this near to a multiple of 15° is meant to be it: 3.14 is 1.6e-3 off. Φ₁β differs from
@@ -51,7 +48,7 @@ def meant_robot(robot: Robot) -> Robot:
         Joint(
             name=joint.name,
             limits=joint.limits,
-            placement=Placement(xyz_m=tuple(offset.tolist()), rpy_rad=rpy_of(turn)),
+            placement=Placement(xyz_m=tuple(offset.tolist()), rpy_rad=rpy_of(turn.tolist())),
         )
         for joint, offset, turn in zip(robot.joints, offsets, turns, strict=True)
     )

@@ -14,15 +14,14 @@ from __future__ import annotations
 
 import numpy as np
 import pinocchio
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from daq.robot import Robot
 from daq.robot.friction import FrictionShape
 from daq.robot.rigid_body import make_model
 from estimation.errors import EstimationError
 from estimation.model.parameters import COUPLED_TERMS, TERMS, Parameters, coupling_matrix
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 STICK_RAD_S = 2e-3
 """v₀ where the robot file states none. At half of its breakaway torque a joint creeps at half of

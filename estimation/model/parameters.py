@@ -20,12 +20,10 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from daq.robot import Robot
 from estimation.errors import DatasetError
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray, Rows
 
 INERTIAL: Final = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 """Of one link, the order of (3.3); Pinocchio's as well."""
@@ -74,13 +72,20 @@ class Parameter:
         symbol: Such as `mcx2`; joints count from 1.
         unit: SI.
         joint: The joint it belongs to, from 0; of a coupled motor, the joint of the same number.
-        kind: One of `INERTIAL`, or the name of a term; `motor_` in front for a coupled motor's.
+        term: One of `INERTIAL`, or the name of a term.
+        is_coupled: Whether it is a coupled motor's, at the motor's own speed.
     """
 
     symbol: str
     unit: str
     joint: int
-    kind: str
+    term: str
+    is_coupled: bool = False
+
+    @property
+    def kind(self) -> str:
+        """The term; `motor_` in front for a coupled motor's."""
+        return f"motor_{self.term}" if self.is_coupled else self.term
 
 
 @dataclass(frozen=True)
@@ -118,7 +123,7 @@ class Parameters:
             for term in TERMS:
                 if term.name in self.terms and term.name in COUPLED_TERMS:
                     symbol = f"{term.symbol}m{motor + 1}"
-                    yield Parameter(symbol, term.unit, motor, f"motor_{term.name}")
+                    yield Parameter(symbol, term.unit, motor, term.name, is_coupled=True)
 
     @property
     def joint_count(self) -> int:
@@ -139,7 +144,7 @@ class Parameters:
         """Where πᵢ is in θ."""
         return slice(len(INERTIAL) * joint, len(INERTIAL) * (joint + 1))
 
-    def of_kind(self, kind: str) -> NDArray[np.intp]:
+    def of_kind(self, kind: str) -> Rows:
         """Where the elements of a kind are in θ."""
         return np.array([i for i, item in enumerate(self.items) if item.kind == kind], np.intp)
 

@@ -14,13 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from daq.robot import Robot
 from estimation.errors import DatasetError
-from estimation.recordings.segment import Stretch
-
-FloatArray = NDArray[np.float64]
+from estimation.recordings.segment import Segment
+from estimation.types import Flags, FloatArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +49,7 @@ class PositionLaw:
     reduction: FloatArray
     joint_nm_per_a: FloatArray
     limit_a: FloatArray
-    is_held: NDArray[np.bool_]
+    is_held: Flags
     velocity_lag_s: FloatArray | float
 
     @property
@@ -60,12 +58,12 @@ class PositionLaw:
         return len(self.reference_rad)
 
 
-def law_of(robot: Robot, stretch: Stretch) -> PositionLaw:
-    """What the boards were told during a stretch of a recording.
+def law_of(robot: Robot, segment: Segment) -> PositionLaw:
+    """What the boards were told during a segment of a recording.
 
     A reply holds what was measured when the exchange before it ended
     (`estimation.recordings.board_effects`): what a row measures is the moment from which the
-    command of the row before it was obeyed. The feed-forward is not among a stretch's columns: it
+    command of the row before it was obeyed. The feed-forward is not among a segment's columns: it
     is taken as zero.
 
     Raises:
@@ -75,25 +73,25 @@ def law_of(robot: Robot, stretch: Stretch) -> PositionLaw:
         *("reference_position_rad", "reference_velocity_rad_s"),
         *("kp_a_per_rad", "kd_a_s_per_rad", "is_reference_held"),
     )
-    parts = {name: getattr(stretch, name) for name in names}
+    parts = {name: getattr(segment, name) for name in names}
     missing = [name for name, values in parts.items() if values is None]
     if missing:
         raise DatasetError(
-            f"{stretch.source}: has no {', '.join(missing)}: the controller cannot be repeated; "
+            f"{segment.source}: has no {', '.join(missing)}: the controller cannot be repeated; "
             "imported data have none"
         )
     broken = [name for name, values in parts.items() if not np.isfinite(values).all()]
     if broken:
         raise DatasetError(
-            f"{stretch.source}: {', '.join(broken)} is missing in some rows of a stretch: joints "
+            f"{segment.source}: {', '.join(broken)} is missing in some rows of a segment: joints "
             "that were not commanded cannot be simulated"
         )
-    shape = stretch.q_rad.shape
-    integral = stretch.ki_a_per_rad_s
+    shape = segment.q_rad.shape
+    integral = segment.ki_a_per_rad_s
     driven = robot.driven()
     reference = _row_before(parts["reference_position_rad"])
     speed = _row_before(parts["reference_velocity_rad_s"])
-    reference[0] -= stretch.period_s * speed[0]
+    reference[0] -= segment.period_s * speed[0]
     return PositionLaw(
         reference_rad=reference,
         reference_rad_s=speed,
@@ -107,7 +105,7 @@ def law_of(robot: Robot, stretch: Stretch) -> PositionLaw:
         joint_nm_per_a=np.array([abs(driven.nm_per_a(joint)) for joint in driven.joints]),
         limit_a=np.array([joint.limits.current_max_a for joint in robot.joints]),
         is_held=parts["is_reference_held"],
-        velocity_lag_s=stretch.velocity_lag_s,
+        velocity_lag_s=segment.velocity_lag_s,
     )
 
 

@@ -3,7 +3,7 @@
 Rigid links come from Pinocchio; friction and drive inertia are columns of our own. The order of θ
 is that of `estimation.model.parameters`.
 
-Friction that switches with the sign of a velocity is no smooth function of the motion: where
+Friction that switches with the sign of a velocity is not a smooth function of the motion: where
 torques were filtered, its columns must be worked out at the full rate and filtered alike, or every
 reversal counts as an error. `Regressor.switching` gives them, and takes them back.
 """
@@ -12,15 +12,14 @@ from __future__ import annotations
 
 import numpy as np
 import pinocchio
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from daq.robot import Robot
 from daq.robot.friction import FrictionShape
 from daq.robot.rigid_body import make_model
 from estimation.errors import DatasetError
 from estimation.model.parameters import Parameters, choose_parameters, coupling_matrix
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 SWITCHING = ("coulomb", "asymmetric", "stribeck", "motor_coulomb")
 """Kinds of parameters whose columns jump, or bend, where a velocity changes its sign."""
@@ -64,9 +63,8 @@ class Regressor:
         columns = np.empty((len(dq), len(self._switching)))
         for place, index in enumerate(self._switching):
             item = self.parameters.items[index]
-            speeds = motor_dq if item.kind.startswith("motor_") else dq
-            term = item.kind.removeprefix("motor_")
-            columns[:, place] = self._column(term, speeds[:, item.joint], speeds[:, item.joint])
+            speed = (motor_dq if item.is_coupled else dq)[:, item.joint]
+            columns[:, place] = self._column(item.term, speed, speed)
         return columns
 
     def __call__(
@@ -134,14 +132,12 @@ class Regressor:
         for index in range(self.parameters.inertial_count, len(items)):
             item = items[index]
             joint = item.joint
-            is_motor = item.kind.startswith("motor_")
             if index in places:
                 column = switching[:, places[index]]
             else:
-                speeds, rates = (motor_dq, motor_ddq) if is_motor else (dq, ddq)
-                term = item.kind.removeprefix("motor_")
-                column = self._column(term, speeds[:, joint], rates[:, joint])
-            if is_motor:
+                speeds, rates = (motor_dq, motor_ddq) if item.is_coupled else (dq, ddq)
+                column = self._column(item.term, speeds[:, joint], rates[:, joint])
+            if item.is_coupled:
                 phi[:, :, index] = column[:, np.newaxis] * self._coupling[joint]
             else:
                 phi[:, joint, index] = column

@@ -11,15 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from daq.robot import Robot
 from estimation.errors import DatasetError, EstimationError
 from estimation.model.forward_dynamics import ForwardDynamics
 from estimation.model.position_law import Boards, PositionLaw, law_of
-from estimation.recordings.segment import Stretch
-
-FloatArray = NDArray[np.float64]
+from estimation.recordings.segment import Segment
+from estimation.types import FloatArray
 
 STEP_S = 0.5e-3
 """Of the simulation, at most; two per cycle at 1 kHz."""
@@ -45,7 +44,7 @@ class Simulation:
 
 
 @dataclass(frozen=True, slots=True)
-class SimulationErrors:
+class MotionErrors:
     """How far a simulation is off.
 
     Attributes:
@@ -145,69 +144,69 @@ def simulate_closed_loop(
 
 
 def open_loop_errors(
-    arm: ForwardDynamics, stretch: Stretch, *, window_s: float = WINDOW_S
-) -> SimulationErrors:
+    arm: ForwardDynamics, segment: Segment, *, window_s: float = WINDOW_S
+) -> MotionErrors:
     """How far an arm is off after short times under the recorded torques.
 
     Args:
         arm: The arm.
-        stretch: Samples with measured velocities; their torques are taken as they are.
+        segment: Samples with measured velocities; their torques are taken as they are.
         window_s: Length of a window; each begins at the measured state.
 
     Raises:
-        DatasetError: The stretch is shorter than a window or has no velocities.
+        DatasetError: The segment is shorter than a window or has no velocities.
     """
-    rows = round(window_s / stretch.period_s)
-    if stretch.dq_rad_s is None or len(stretch) <= rows:
+    rows = round(window_s / segment.period_s)
+    if segment.dq_rad_s is None or len(segment) <= rows:
         raise DatasetError(
-            f"{stretch.source}: a window of {window_s:g} s needs more than {rows} samples with "
-            f"measured velocity; there are {len(stretch)}"
+            f"{segment.source}: a window of {window_s:g} s needs more than {rows} samples with "
+            f"measured velocity; there are {len(segment)}"
         )
     ends = []
-    for first in range(0, len(stretch) - rows, rows):
+    for first in range(0, len(segment) - rows, rows):
         piece = slice(first, first + rows + 1)
-        speed = stretch.dq_rad_s[first]
+        speed = segment.dq_rad_s[first]
         motion = simulate_open_loop(
-            arm, stretch.tau_nm[piece], stretch.q_rad[first], speed, stretch.period_s
+            arm, segment.tau_nm[piece], segment.q_rad[first], speed, segment.period_s
         )
-        ends.append(motion.q_rad[-1] - stretch.q_rad[first + rows])
+        ends.append(motion.q_rad[-1] - segment.q_rad[first + rows])
     errors = np.array(ends)
     # An arm that flew off within a window is as wrong as can be, not missing.
     rms = np.sqrt(np.mean(np.where(np.isfinite(errors), errors, np.inf) ** 2, axis=0))
-    return SimulationErrors(tuple(rms.tolist()), None, len(ends) * window_s, len(ends))
+    return MotionErrors(tuple(rms.tolist()), None, len(ends) * window_s, len(ends))
 
 
-def closed_loop_errors(arm: ForwardDynamics, robot: Robot, stretch: Stretch) -> SimulationErrors:
+def closed_loop_errors(arm: ForwardDynamics, robot: Robot, segment: Segment) -> MotionErrors:
     """How far an arm is off in the recorded loop.
 
     Args:
         arm: The arm.
         robot: Its drives.
-        stretch: Samples with references and gains.
+        segment: Samples with references and gains.
 
     Raises:
         DatasetError: There are none.
         EstimationError: The arm flies off.
     """
-    motion = simulate_stretch(arm, robot, stretch)
-    rms = np.sqrt(np.mean((motion.q_rad - stretch.q_rad) ** 2, axis=0))
-    size = float(np.linalg.norm(stretch.tau_nm))
-    percent = 100.0 * float(np.linalg.norm(motion.tau_nm - stretch.tau_nm)) / (size or 1.0)
-    return SimulationErrors(tuple(rms.tolist()), percent, len(stretch) * stretch.period_s, 1)
+    motion = simulate_segment(arm, robot, segment)
+    rms = np.sqrt(np.mean((motion.q_rad - segment.q_rad) ** 2, axis=0))
+    size = float(np.linalg.norm(segment.tau_nm))
+    percent = 100.0 * float(np.linalg.norm(motion.tau_nm - segment.tau_nm)) / (size or 1.0)
+    return MotionErrors(tuple(rms.tolist()), percent, len(segment) * segment.period_s, 1)
 
 
-def simulate_stretch(arm: ForwardDynamics, robot: Robot, stretch: Stretch) -> Simulation:
-    """A stretch of a recording once more, by the model.
+def simulate_segment(arm: ForwardDynamics, robot: Robot, segment: Segment) -> Simulation:
+    """A segment of a recording once more, by the model.
 
     Raises:
         DatasetError: It has no references or gains.
         EstimationError: The arm flies off.
     """
-    speed = stretch.reference_velocity_rad_s if stretch.dq_rad_s is None else stretch.dq_rad_s
-    law = law_of(robot, stretch)
+    speed = segment.reference_velocity_rad_s if segment.dq_rad_s is None else segment.dq_rad_s
+    law = law_of(robot, segment)
     start = law.reference_rad_s[0] if speed is None else speed[0]
     return simulate_closed_loop(
-        arm, law, stretch.q_rad[0], start, stretch.period_s, tau0_nm=stretch.tau_nm[0]
+        arm, law, segment.q_rad[0], start, segment.period_s, tau0_nm=segment.tau_nm[0]
     )
 
 

@@ -1,9 +1,9 @@
-"""Recordings as stretches of samples at a constant rate: positions, torques, what belongs to them.
+"""Recordings as segments of samples at a constant rate: positions, torques, what belongs to them.
 
 Reads slices only: a recording of an hour costs no more memory than one of two minutes. Which rows
 are used and why is in `estimation.recordings.usable_rows`, how they come to a constant rate in
 `estimation.recordings.uniform_rows`; single values that stand far off
-(`estimation.recordings.spikes`) become holes. The torque of boards that hold their reference is
+(`estimation.recordings.spikes`) become gaps. The torque of boards that hold their reference is
 corrected here (`estimation.recordings.board_effects`). Nothing is filtered:
 `estimation.signals.preparation`.
 """
@@ -15,108 +15,145 @@ import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from daq.recording import Recording, open_recording
 from estimation.errors import DatasetError
 from estimation.recordings.board_effects import held_delay_s
 from estimation.recordings.finite_values import only_numbers
 from estimation.recordings.sample_times import SampleTimes, is_in_time
-from estimation.recordings.segment import Stretch
+from estimation.recordings.segment import Segment
 from estimation.recordings.spikes import find_spikes
 from estimation.recordings.uniform_rows import at, make_grid
 from estimation.recordings.usable_rows import (
-    HOLE_MAX_S,
+    GAP_MAX_S,
     DatasetSummary,
     UsableRows,
     are_commands,
 )
+from estimation.types import FloatArray, Rows
 
-FloatArray = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 Source = str | os.PathLike[str] | Recording
 
 ROWS_MAX = 120_000
-"""Of a stretch, without its overlap: two minutes at 1 kHz."""
+"""Of a segment, without its overlap: two minutes at 1 kHz."""
 ROWS_MIN = 200
-"""Of a stretch: from less no filter makes anything."""
+"""Of a segment: from less no filter makes anything."""
 _GAINS = ("kp_a_per_rad", "kd_a_s_per_rad", "ki_a_per_rad_s")
 OVERLAP_S = 2.0
-"""What two pieces of a long stretch share on either side: a filter of 5 Hz has forgotten its border
+"""What two parts of a long segment share on either side: a filter of 5 Hz has forgotten its border
 to 1e-9 by then."""
 
 
-def summarise(
-    source: Source, *, all_modes: bool = False, rows_min: int = ROWS_MIN
-) -> DatasetSummary:
-    """What of a recording would be used, and what not and why.
+class OpenDataset:
+    """An open recording and its usable rows, which are looked for once.
 
     Args:
-        source: The file, or an open recording.
-        all_modes: As for `read_stretches`.
-        rows_min: As for `read_stretches`.
+        recording: Open, for as long as this is used.
+        all_modes: Whether to use rows in which the robot is active but follows no trajectory.
+        rows_min: Shorter segments are left out.
+
+    Attributes:
+        recording: It.
 
     Raises:
-        RecordingError: The file is no recording.
         DatasetError: It is damaged.
     """
-    with _opened(source) as recording:
-        return UsableRows(recording, all_modes=all_modes, rows_min=rows_min).summary
+
+    def __init__(
+        self,
+        recording: Recording,
+        *,
+        all_modes: bool = False,
+        rows_min: int = ROWS_MIN,
+    ) -> None:
+        self.recording = recording
+        self._rows = UsableRows(recording, all_modes=all_modes, rows_min=rows_min)
+        recording.drop_caches()
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.recording.path
+
+    @property
+    def summary(self) -> DatasetSummary:
+        """What of the recording is used, and what not and why."""
+        return self._rows.summary
+
+    def segments(
+        self, *, rows_max: int = ROWS_MAX, overlap_rows: int | None = None
+    ) -> Iterator[Segment]:
+        """The usable samples, in order.
+
+        Args:
+            rows_max: A longer segment comes in parts of at most so many rows, overlap not counted.
+            overlap_rows: What neighbouring parts share on either side; None for 2 s.
+
+        Yields:
+            Segments; none where nothing can be used: the summary says why.
+
+        Raises:
+            RecordingError: The file is damaged.
+            DatasetError: Its times do not rise, or an argument is out of range.
+        """
+        if rows_max < 1 or (overlap_rows is not None and overlap_rows < 0):
+            raise DatasetError(
+                f"parts of {rows_max} rows that share {overlap_rows}: the first must be at least "
+                "1, the second at least 0"
+            )
+        reader = _Reader(self.recording, self._rows)
+        overlap = round(OVERLAP_S / reader.period_s) if overlap_rows is None else overlap_rows
+        for begin, end in self._rows.segments:
+            # Parts of about the same length: a short rest would be nothing but overlap.
+            parts = -(-(end - begin) // rows_max)
+            cuts = [begin + (end - begin) * number // parts for number in range(parts + 1)]
+            for part in itertools.pairwise(cuts):
+                yield reader.read((begin, end), part, overlap)
+        self.recording.drop_caches()
 
 
-def read_stretches(
+def read_segments(
     source: Source,
     *,
     rows_max: int = ROWS_MAX,
     overlap_rows: int | None = None,
     all_modes: bool = False,
     rows_min: int = ROWS_MIN,
-) -> Iterator[Stretch]:
+) -> Iterator[Segment]:
     """The usable samples of a recording, in order.
 
     Args:
         source: The file, or an open recording.
-        rows_max: A longer run comes in pieces of at most so many rows, overlap not counted.
-        overlap_rows: What neighbouring pieces share on either side; None for 2 s.
-        all_modes: Whether to use rows in which the robot is active but follows no trajectory.
-        rows_min: Shorter runs are left out.
+        rows_max: As for `OpenDataset.segments`.
+        overlap_rows: Likewise.
+        all_modes: As for `OpenDataset`.
+        rows_min: Likewise.
 
     Yields:
-        Stretches; none where nothing can be used: `summarise` says why.
+        As `OpenDataset.segments`.
 
     Raises:
-        RecordingError: The file is no recording, or damaged.
+        RecordingError: The file is not a recording, or damaged.
         DatasetError: Its times do not rise, or an argument is out of range.
     """
-    if rows_max < 1 or (overlap_rows is not None and overlap_rows < 0):
-        raise DatasetError(
-            f"pieces of {rows_max} rows that share {overlap_rows}: the first must be at least 1, "
-            "the second at least 0"
-        )
     with _opened(source) as recording:
-        rows = UsableRows(recording, all_modes=all_modes, rows_min=rows_min)
-        reader = _Reader(recording, rows)
-        overlap = round(OVERLAP_S / reader.period_s) if overlap_rows is None else overlap_rows
-        for begin, end in rows.runs:
-            # Pieces of about the same length: a short rest would be nothing but overlap.
-            pieces = -(-(end - begin) // rows_max)
-            cuts = [begin + (end - begin) * number // pieces for number in range(pieces + 1)]
-            for piece in itertools.pairwise(cuts):
-                yield reader.read((begin, end), piece, overlap)
+        dataset = OpenDataset(recording, all_modes=all_modes, rows_min=rows_min)
+        yield from dataset.segments(rows_max=rows_max, overlap_rows=overlap_rows)
 
 
 class _Chosen(NamedTuple):
     """Rows of a slice, by number within it."""
 
     rows: slice
-    sound: NDArray[np.intp]
+    sound: Rows
 
 
 class _Reader:
-    """Turns rows of a recording into stretches."""
+    """Turns rows of a recording into segments."""
 
     def __init__(self, recording: Recording, rows: UsableRows) -> None:
         self.period_s = recording.period_ns * 1e-9
@@ -135,21 +172,21 @@ class _Reader:
                 ]
             )
 
-    def read(self, run: tuple[int, int], piece: tuple[int, int], overlap: int) -> Stretch:
+    def read(self, whole: tuple[int, int], part: tuple[int, int], overlap: int) -> Segment:
         effects = self._effects
-        first, last = max(run[0], piece[0] - overlap), min(run[1], piece[1] + overlap)
-        start_s = self._times.taken_s(run[0])
-        # In periods since the run's first value: where the run ends, and where the piece and its
+        first, last = max(whole[0], part[0] - overlap), min(whole[1], part[1] + overlap)
+        start_s = self._times.taken_s(whole[0])
+        # In periods since the whole's first value: where the whole ends, and where the part and its
         # overlap begin and end.
-        count = math.floor((self._times.taken_s(run[1] - 1) - start_s) / self.period_s + 1e-3) + 1
+        count = math.floor((self._times.taken_s(whole[1] - 1) - start_s) / self.period_s + 1e-3) + 1
         edges = [
-            (self._times.taken_s(row) - start_s) / self.period_s if row < run[1] else count
-            for row in (first, piece[0], piece[1], last)
+            (self._times.taken_s(row) - start_s) / self.period_s if row < whole[1] else count
+            for row in (first, part[0], part[1], last)
         ]
         lead, begin, end, tail = (min(math.ceil(edge - 1e-3), count) for edge in edges)
-        # A time at the edge may lie in a hole, and need values from beyond.
-        margin = math.ceil(HOLE_MAX_S / self.period_s) + 1
-        wide = slice(max(run[0], first - margin), min(run[1], last + margin))
+        # A time at the edge may lie in a gap, and need values from beyond.
+        margin = math.ceil(GAP_MAX_S / self.period_s) + 1
+        wide = slice(max(whole[0], first - margin), min(whole[1], last + margin))
         rows, sent_s, taken_s = self._usable(wide)
         if not len(taken_s):
             raise DatasetError(
@@ -178,18 +215,18 @@ class _Reader:
         if q_rad is None or tau_nm is None:  # rows are usable only where both are finite
             raise DatasetError(f"{self._recording.path}: has no positions or no torques")
         tau_nm = tau_nm + self._held_nm(dq_rad_s, reference_rad_s, gains)
-        return Stretch(
+        return Segment(
             source=self._recording.path,
             first_seq=int(self._recording["seq"][first]),
-            run_row=lead,
+            rows_before=lead,
             rows_after=max(0, count - tail),
             lead_rows=begin - lead,
             tail_rows=tail - end,
-            begins_run=piece[0] == run[0],
-            ends_run=piece[1] == run[1],
+            is_beginning=part[0] == whole[0],
+            is_end=part[1] == whole[1],
             period_s=self.period_s,
             t_s=grid.times_s + start_s,
-            is_in_hole=grid.is_in_hole if grid.is_in_hole.any() else None,
+            is_in_gap=grid.is_in_gap if grid.is_in_gap.any() else None,
             q_rad=q_rad,
             dq_rad_s=dq_rad_s,
             tau_nm=tau_nm,
@@ -199,6 +236,7 @@ class _Reader:
             kp_a_per_rad=gains[0],
             kd_a_s_per_rad=gains[1],
             ki_a_per_rad_s=gains[2],
+            joint_names=self._recording.joint_names,
             is_reference_held=None if effects is None else effects.is_reference_held,
             velocity_lag_s=0.0 if effects is None else effects.velocity_lag_s,
             torque_lag_s=0.0 if effects is None else effects.current_lag_s,

@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from daq.recording import Recording
-
-FloatArray = NDArray[np.float64]
-Flags = NDArray[np.bool_]
+from estimation.types import Flags, FloatArray
 
 UNUSUAL_S = 0.3e-3
 """An exchange that takes so much longer than usual leaves open when values were taken."""

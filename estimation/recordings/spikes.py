@@ -8,10 +8,8 @@ and is never taken for one, however high. Two wrong values in a row are a step a
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
-Flags = NDArray[np.bool_]
+from estimation.types import Flags, FloatArray
 
 _SIDES = 0.3
 """How much of it either side must show; half of it would, without noise and motion."""
@@ -30,7 +28,7 @@ def find_spikes(values: FloatArray) -> Flags:
     The first and last two cannot be judged, nor those beside a value that is not a number.
 
     Args:
-        values: In order of time, shape (n, joints); a short hole is just a step.
+        values: In order of time, shape (n, joints); a short gap is just a step.
 
     Returns:
         Shape (n, joints).

@@ -2,7 +2,7 @@
 
 A cycle that wakes up late sends and measures late: at 4 rad/s, 0.2 ms are 0.8 mrad, more than an
 encoder's count. Filters need a constant rate, so values are interpolated (linearly, over a period
-or so) at evenly spaced times. Across holes, too: there the rows are marked and must not count.
+or so) at evenly spaced times. Across gaps, too: there the rows are marked and must not count.
 """
 
 from __future__ import annotations
@@ -10,13 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
-Flags = NDArray[np.bool_]
+from estimation.types import Flags, FloatArray
 
 LATE = 1.6
-"""Between values that are more than so many periods apart there is a hole."""
+"""Between values that are more than so many periods apart there is a gap."""
 _EVEN = 1e-3
 """Times that are this near to even ones, in periods, are taken for even."""
 
@@ -27,13 +25,13 @@ class Grid:
 
     Attributes:
         times_s: When values are wanted, shape (n,).
-        is_in_hole: Whether that lies in a hole, shape (n,).
+        is_in_gap: Whether that lies in a gap, shape (n,).
         part: Which of the values were taken just then, where all were: nothing needs to be
             interpolated; else None.
     """
 
     times_s: FloatArray
-    is_in_hole: Flags
+    is_in_gap: Flags
     part: slice | None
 
 
@@ -56,11 +54,11 @@ def make_grid(taken_s: FloatArray, first: int, last: int, period_s: float) -> Gr
         return Grid(times_s, np.zeros(len(times_s), bool), part)
     after = np.clip(np.searchsorted(taken_s, times_s, side="left"), 1, len(taken_s) - 1)
     steps_s = taken_s[after] - taken_s[after - 1]
-    # A time that a value was taken at is in no hole, whatever lies beside it.
+    # A time that a value was taken at is in no gap, whatever lies beside it.
     nearest_s = np.minimum(np.abs(taken_s[after] - times_s), np.abs(taken_s[after - 1] - times_s))
     is_outside = (times_s < taken_s[0]) | (times_s > taken_s[-1])
-    is_in_hole = ((steps_s > LATE * period_s) | is_outside) & (nearest_s > 0.3 * period_s)
-    return Grid(times_s, is_in_hole, None)
+    is_in_gap = ((steps_s > LATE * period_s) | is_outside) & (nearest_s > 0.3 * period_s)
+    return Grid(times_s, is_in_gap, None)
 
 
 def at(grid: Grid, taken_s: FloatArray, values: FloatArray, *, ahead_s: float = 0.0) -> FloatArray:
@@ -83,10 +81,10 @@ def at(grid: Grid, taken_s: FloatArray, values: FloatArray, *, ahead_s: float = 
     return np.column_stack([np.interp(times_s, taken_s, column) for column in values.T])
 
 
-def widened(is_in_hole: Flags, times: int = 3) -> Flags:
-    """Holes with so many times their length to either side: a filter feels them there."""
-    wide = is_in_hole.copy()
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], is_in_hole.view(np.int8), [0]])))
+def widened(is_in_gap: Flags, times: int = 3) -> Flags:
+    """Gaps with so many times their length to either side: a filter feels them there."""
+    wide = is_in_gap.copy()
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], is_in_gap.view(np.int8), [0]])))
     for begin, end in edges.reshape(-1, 2):
         reach = times * (end - begin)
         wide[max(0, begin - reach) : end + reach] = True

@@ -1,7 +1,7 @@
-"""Which samples of a recording can be used, in runs without a long hole: looks at flags only.
+"""Which samples of a recording can be used, in segments without a long gap: looks at flags only.
 
-A hole of more than `HOLE_MAX_S` ends a run. Across shorter ones, a cycle left out or a reply lost,
-filters go on (`estimation.recordings.uniform_rows`), but what lies in them never counts. What
+A gap of more than `GAP_MAX_S` ends a segment. Across shorter ones, a cycle left out or a reply
+lost, filters go on (`estimation.recordings.uniform_rows`), but what lies in them never counts. What
 counts:
 
 - Where the robot is active and all joints follow a trajectory (`joint_mode` play), if the recording
@@ -11,7 +11,7 @@ counts:
   board can be sent.
 - A reply is older than the command beside it: what row k measured was latched when exchange k - 1
   ended, and until then command k - 2 was obeyed. The first two rows of a mode show the one before.
-- Where the zero of a joint changes (`joint_is_homed`), positions jump: a run ends there, too.
+- Where the zero of a joint changes (`joint_is_homed`), positions jump: a segment ends there, too.
 """
 
 from __future__ import annotations
@@ -26,13 +26,12 @@ from daq.recording.layout import COLUMNS
 from estimation.errors import DatasetError
 from estimation.recordings.board_effects import BoardEffects, board_effects
 from estimation.recordings.finite_values import is_number
-
-Flags = np.ndarray[Any, np.dtype[np.bool_]]
+from estimation.types import Flags
 
 OLDER_REPLIES = 2
 """Rows after a change of command whose replies do not know of it yet."""
-HOLE_MAX_S = 0.02
-"""Filters go on across holes of at most this: a third of a period of the lowest cut-off, 15 Hz."""
+GAP_MAX_S = 0.02
+"""Filters go on across gaps of at most this: a third of a period of the lowest cut-off, 15 Hz."""
 PERIOD_MIN_NS, PERIOD_MAX_NS = 1000, 10_000_000_000
 """No recording of ours or of an import (`estimation.importing.sampling`) is faster or slower."""
 PERIOD_WRONG = 10.0
@@ -60,11 +59,10 @@ class DatasetSummary:
         source: The file.
         chosen: Which rows were looked for: `play`, `active` or `import` (all).
         rows: Samples in the file.
-        used: Of them, in runs that are long enough.
+        used: Of them, in segments that are long enough.
         left_out: How many were not used, by reason; each row counts once.
         missing: Samples that the file does not have: its gaps.
-        runs: Number of stretches without a long hole.
-        longest_rows: Samples of the longest.
+        segments: Number of segments without a long gap.
         not_homed: Used samples in which the zero of some joint was not known.
         period_s: Time between two samples.
     """
@@ -75,28 +73,9 @@ class DatasetSummary:
     used: int
     left_out: dict[str, int] = field(hash=False)
     missing: int
-    runs: int
-    longest_rows: int
+    segments: int
     not_homed: int
     period_s: float
-
-    def sentences(self) -> tuple[str, ...]:
-        """The same for people."""
-        what = {"play": "following a trajectory", "active": "active", "import": "imported"}
-        lines = [
-            f"{self.source}: {self.used} of {self.rows} samples used "
-            f"({self.used * self.period_s:.1f} s, {what[self.chosen]}), in {self.runs} stretches; "
-            f"the longest is {self.longest_rows * self.period_s:.1f} s"
-        ]
-        lines += [f"left out: {count}, {reason}" for reason, count in self.left_out.items()]
-        if self.missing:
-            lines.append(f"missing in the file: {self.missing}")
-        if self.not_homed:
-            lines.append(
-                f"{self.not_homed} of the samples used are of joints that were not homed: their "
-                "angles count from where the robot was switched on, so that gravity is wrong"
-            )
-        return tuple(lines)
 
 
 class UsableRows:
@@ -105,11 +84,11 @@ class UsableRows:
     Args:
         recording: Open; read block by block.
         all_modes: Whether rows count in which the robot is active but follows no trajectory.
-        rows_min: Shorter runs are left out.
+        rows_min: Shorter segments are left out.
 
     Attributes:
-        runs: First row and the one after the last, of each run; in between there may be rows that
-            cannot be used, for at most `HOLE_MAX_S` at a time.
+        segments: First row and the one after the last, of each; in between there may be rows that
+            cannot be used, for at most `GAP_MAX_S` at a time.
         has_velocity: Whether the recording has measured velocities.
         effects: What its boards do to the values; None of an import.
         summary: What was used and what not.
@@ -128,15 +107,15 @@ class UsableRows:
         self.has_velocity = _has_any(recording, "joint_velocity_rad_s")
         self._left_out: dict[str, int] = {}
         self._previous: dict[str, Any] = {}
-        runs: list[tuple[int, int]] = []
+        segments: list[tuple[int, int]] = []
         for block in recording.blocks():
             usable, joined = self._look_at(block)
-            _extend(runs, usable, joined, block.start)
-        runs = self._united(runs)
-        long = [(begin, end) for begin, end in runs if end - begin >= rows_min]
-        used, usable_rows = (sum(end - begin for begin, end in some) for some in (long, runs))
-        self._count(f"in stretches of fewer than {rows_min} samples", usable_rows - used)
-        self.runs = tuple(long)
+            _extend(segments, usable, joined, block.start)
+        segments = self._united(segments)
+        long = [(begin, end) for begin, end in segments if end - begin >= rows_min]
+        used, usable_rows = (sum(end - begin for begin, end in some) for some in (long, segments))
+        self._count(f"in segments of fewer than {rows_min} samples", usable_rows - used)
+        self.segments = tuple(long)
         self.summary = DatasetSummary(
             source=str(recording.path),
             chosen=self._chosen,
@@ -144,9 +123,8 @@ class UsableRows:
             used=used,
             left_out=self._left_out,
             missing=sum(gap.count for gap in recording.gaps),
-            runs=len(long),
-            longest_rows=max((end - begin for begin, end in long), default=0),
-            # A run ends where that changes.
+            segments=len(long),
+            # A segment ends where that changes.
             not_homed=sum(
                 end - begin for begin, end in long if not recording["joint_is_homed"][begin].all()
             ),
@@ -215,16 +193,16 @@ class UsableRows:
         is_active = self._recording["state"][block] == State.ACTIVE
         return np.asarray(is_active & is_wanted.all(axis=1))
 
-    def _united(self, runs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Runs with only a short hole between them are one."""
+    def _united(self, segments: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Runs with only a short gap between them are one."""
         recording = self._recording
         united: list[tuple[int, int]] = []
-        for begin, end in runs:
+        for begin, end in segments:
             if united:
                 last = united[-1][1] - 1
-                hole_ns = int(recording["t_ns"][begin]) - int(recording["t_ns"][last])
+                gap_ns = int(recording["t_ns"][begin]) - int(recording["t_ns"][last])
                 homed = recording["joint_is_homed"]
-                is_short = hole_ns <= HOLE_MAX_S * 1e9 and (homed[begin] == homed[last]).all()
+                is_short = gap_ns <= GAP_MAX_S * 1e9 and (homed[begin] == homed[last]).all()
                 if is_short and self._is_chosen(slice(last + 1, begin), self._chosen).all():
                     united[-1] = (united[-1][0], end)
                     continue
@@ -232,7 +210,7 @@ class UsableRows:
         return united
 
     def _joined(self, block: slice) -> Flags:
-        """Which rows follow the one before without a long hole.
+        """Which rows follow the one before without a long gap.
 
         Raises:
             DatasetError: Times do not rise.
@@ -248,7 +226,7 @@ class UsableRows:
             raise DatasetError(
                 f"{recording.path}: its times do not rise at row {row}: the file is damaged"
             )
-        joined: Flags = t_step <= max(HOLE_MAX_S * 1e9, 1.5 * self._period_ns)
+        joined: Flags = t_step <= max(GAP_MAX_S * 1e9, 1.5 * self._period_ns)
         return joined
 
     def _without(self, usable: Flags, wrong: Flags, reason: str) -> Flags:
@@ -263,19 +241,19 @@ class UsableRows:
             self._left_out[reason] = self._left_out.get(reason, 0) + rows
 
 
-def _extend(runs: list[tuple[int, int]], usable: Flags, joined: Flags, first: int) -> None:
-    """Adds the runs of a block; one that reaches over its border goes on."""
+def _extend(segments: list[tuple[int, int]], usable: Flags, joined: Flags, first: int) -> None:
+    """Adds the segments of a block; one that reaches over its border goes on."""
     begins = usable & ~(np.concatenate([[False], usable[:-1]]) & joined)
     starts = np.flatnonzero(begins)
     if not usable.any():
         return
-    # A run ends where the next one begins, or at the first row that is not usable.
+    # A segment ends where the next one begins, or at the first row that is not usable.
     is_end = usable & np.concatenate([~usable[1:] | begins[1:], [True]])
     ends = np.flatnonzero(is_end) + 1
     found = [(first + int(a), first + int(b)) for a, b in zip(starts, ends, strict=True)]
-    if runs and found[0][0] == first and runs[-1][1] == first and joined[0]:
-        found[0] = (runs.pop()[0], found[0][1])
-    runs += found
+    if segments and found[0][0] == first and segments[-1][1] == first and joined[0]:
+        found[0] = (segments.pop()[0], found[0][1])
+    segments += found
 
 
 def are_commands(recording: Recording, rows: slice, effects: BoardEffects | None) -> Flags:

@@ -1,1 +1,1 @@
-"""Least squares and what friction adds to it."""
+"""Linear regression and how sure of its result one may be."""

@@ -10,12 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from daq.robot.friction import FrictionShape
 from estimation.errors import DatasetError
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,9 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.ticker import FuncFormatter, MaxNLocator
-from numpy.typing import NDArray
 
 from estimation.reporting.palette import PALETTE
-
-Array = NDArray[np.float64]
+from estimation.types import FloatArray
 
 _PREFIXES = {-15: "f", -12: "p", -9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T"}
 
@@ -38,7 +36,7 @@ def _scale(peak: float, unit: str) -> _Scale:
     return _Scale(10.0**-exponent, rf"$10^{{{exponent}}}$ {unit}")
 
 
-def find_peak(*arrays: Array | None) -> float:
+def find_peak(*arrays: FloatArray | None) -> float:
     """The largest magnitude.
 
     Args:
@@ -52,7 +50,7 @@ def find_peak(*arrays: Array | None) -> float:
 
 
 def set_limits(
-    axes: Axes, text: str, unit: str, *values: Array | None, prefixed: bool = True
+    axes: Axes, text: str, unit: str, *values: FloatArray | None, prefixed: bool = True
 ) -> float:
     """An upright axis with 0 and room around all values.
 
@@ -110,7 +108,7 @@ def legend_above(axes: Axes, handles: Sequence[Artist], labels: Sequence[str]) -
     axes.legend(handles, labels, ncols=len(labels), **place, **tight)
 
 
-def note_if_empty(axes: Axes, values: Array, note: str) -> None:
+def note_if_empty(axes: Axes, values: FloatArray, note: str) -> None:
     """Say in the middle of the panel why it shows nothing, if so.
 
     Args:

@@ -1,7 +1,7 @@
 """What the record of one moving axis needs before a regression: pure computation.
 
 The usual way is low-pass of the position → central differences → columns of the regressor at the
-full rate → `decimate` the columns and the force alike. Rows are samples at a constant rate.
+full rate. Rows are samples at a constant rate.
 
 All of it is without delay, and pays for that at the borders: a filter that runs both ways has to
 invent what came before and after the record (here the record itself, turned about its outermost
@@ -11,35 +11,16 @@ fits drops the borders: a few periods of the cut-off frequency at either end.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import signal
 
 from estimation.errors import DatasetError
+from estimation.types import FloatArray
 
-FloatArray = NDArray[np.float64]
-
-_DECIMATION_ORDER = 8
-_DECIMATION_RIPPLE_DB = 0.05
 _STENCIL = (45.0 / 60.0, -9.0 / 60.0, 1.0 / 60.0)
 STENCIL_ROWS = len(_STENCIL)
 """Rows at either end for which `derivative` lacks neighbours."""
-
-
-class PeriodMean(NamedTuple):
-    """What several periods of the same motion have in common.
-
-    Attributes:
-        mean: One period, shape (rows of a period,) or (rows of a period, k).
-        scatter: Standard deviation of a single period around it, the same shape.
-        periods: How many there were.
-    """
-
-    mean: FloatArray
-    scatter: FloatArray
-    periods: int
 
 
 def low_pass(values: ArrayLike, *, order: int, cutoff_hz: float, rate_hz: float) -> FloatArray:
@@ -152,64 +133,6 @@ def derivative(values: ArrayLike, *, rate_hz: float) -> FloatArray:
     return slope
 
 
-def average_periods(values: ArrayLike, period_rows: int) -> PeriodMean:
-    """The mean of whole periods, and how single periods scatter around it.
-
-    What is the same in every period stays, noise falls with the square root of their number.
-
-    Args:
-        values: One column per signal, shape (n,) or (n, k), n a multiple of `period_rows`.
-        period_rows: Rows of one period.
-
-    Returns:
-        Mean and scatter; the scatter of a single period is NaN.
-
-    Raises:
-        DatasetError: The record is not of whole periods, or a value is not finite.
-    """
-    if period_rows < 1:
-        raise DatasetError(f"periods of {period_rows} rows: a period has at least 1")
-    array = checked_record(values, more_than=period_rows - 1)
-    if len(array) % period_rows:
-        raise DatasetError(
-            f"{len(array)} rows are {len(array) / period_rows:.3f} periods of {period_rows} rows: "
-            f"cut them to whole periods, the first {len(array) // period_rows * period_rows} rows"
-        )
-    folded = array.reshape(-1, period_rows, *array.shape[1:])
-    mean: FloatArray = folded.mean(axis=0)
-    if len(folded) == 1:
-        return PeriodMean(mean, np.full_like(mean, np.nan), 1)
-    return PeriodMean(mean, folded.std(axis=0, ddof=1), len(folded))
-
-
-def decimate(values: ArrayLike, factor: int) -> FloatArray:
-    """Keep every `factor`-th row, after a low-pass at 0.8 of the new half rate, without delay.
-
-    The filter is that of MATLAB's and SciPy's `decimate`, Chebyshev type I of order 8 with 0.05 dB
-    of ripple, run both ways; and as in MATLAB the last row is one of those kept. Unlike there the
-    gain is 1 for constants: they would come out 1.1 % too small (0.1 dB). A regression whose
-    columns and target are decimated alike does not see the gain at all.
-
-    Args:
-        values: One column per signal, shape (n,) or (n, k).
-        factor: At least 2.
-
-    Returns:
-        Shape (⌈n/factor⌉,) or (⌈n/factor⌉, k).
-
-    Raises:
-        DatasetError: The factor is below 2, the record is too short or a value is not finite.
-    """
-    if factor < 2:
-        raise DatasetError(f"decimation by {factor}: it must be at least 2")
-    sections = signal.cheby1(_DECIMATION_ORDER, _DECIMATION_RIPPLE_DB, 0.8 / factor, output="sos")
-    # The even order has its ripple's lowest point at frequency 0; each pass takes it once.
-    gain = 10.0 ** (-2.0 * _DECIMATION_RIPPLE_DB / 20.0)
-    smooth = _both_ways(values, sections, _DECIMATION_ORDER)
-    kept: FloatArray = smooth[(len(smooth) - 1) % factor :: factor] / gain
-    return kept
-
-
 def _both_ways(values: ArrayLike, sections: FloatArray, order: int) -> FloatArray:
     array = checked_record(values, more_than=3 * order)
     smooth: FloatArray = signal.sosfiltfilt(sections, array, axis=0, padlen=3 * order)
@@ -241,6 +164,6 @@ def checked_record(values: ArrayLike, *, more_than: int) -> FloatArray:
     if wrong.size:
         raise DatasetError(
             f"{wrong.size} rows hold values that are not finite, the first is row {wrong[0]}: a "
-            "filter would spread them over the whole record; use a stretch without any"
+            "filter would spread them over the whole record; use a segment without any"
         )
     return array

@@ -19,15 +19,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from estimation.errors import DatasetError
-from estimation.recordings.segment import Stretch
+from estimation.recordings.segment import Segment
 from estimation.recordings.uniform_rows import widened
 from estimation.signals import filters as signals
-from estimation.signals.filters import STENCIL_ROWS, FloatArray, derivative, low_pass
+from estimation.signals.filters import STENCIL_ROWS, derivative, low_pass
 from estimation.signals.settings import PreparationSettings, choose_settings
 from estimation.signals.spectra import derivative_fft, low_pass_fft
+from estimation.types import Flags, FloatArray, Rows
 
 __all__ = [
     "PeriodAverage",
@@ -38,7 +38,6 @@ __all__ = [
     "prepare",
 ]
 
-Flags = NDArray[np.bool_]
 _PERIOD_TOLERANCE_ROWS = 0.01
 _WIDER, _WIDEST = 5.0, 0.2
 """Band in which a velocity's sign is taken: so many times the cut-off, at most so much of the
@@ -92,54 +91,51 @@ class PeriodAverage(NamedTuple):
     Attributes:
         prepared: Its rows.
         periods: How many were averaged.
-        tau_scatter_nm: Standard deviation of the filtered torque of a single period, shape
-            (rows, joints).
     """
 
     prepared: Prepared
     periods: int
-    tau_scatter_nm: FloatArray
 
 
 def prepare(
-    stretch: Stretch,
+    segment: Segment,
     settings: PreparationSettings,
     switching: Callable[[FloatArray], FloatArray] | None = None,
 ) -> Prepared:
-    """Filter, differentiate, trim and thin out a stretch.
+    """Filter, differentiate, trim and thin out a segment.
 
     The lags of the board's own filters are taken out: y + τ·dy/dt. Rows are counted from the
-    beginning of the run, so that pieces of a long run give the same rows as the whole.
+    beginning of the segment, so that parts of a long one give the same rows as the whole.
 
     Args:
-        stretch: Samples without a hole.
+        segment: Samples without a gap.
         settings: How.
         switching: From velocities to columns that jump with their sign
             (`estimation.model.regressor.Regressor.switching`).
 
     Returns:
-        Rows; none where the stretch is too short for anything to be left.
+        Rows; none where the segment is too short for anything to be left.
 
     Raises:
         DatasetError: The settings do not fit: cut-off above half the rate, no measured velocity.
     """
-    rate_hz = stretch.rate_hz
-    kept = _kept_rows(stretch, settings)
+    rate_hz = segment.rate_hz
+    kept = _kept_rows(segment, settings)
     filters = _Filters(settings, rate_hz)
-    if not len(kept) or len(stretch) <= filters.rows_min:
+    if not len(kept) or len(segment) <= filters.rows_min:
         kept = kept[:0]
-        nothing = np.empty((0, stretch.q_rad.shape[1]))
+        nothing = np.empty((0, segment.q_rad.shape[1]))
         q = dq = ddq = tau = nothing
         jumps = None if switching is None else switching(nothing)
     else:
-        angle = filters.smooth(stretch.q_rad)
+        angle = filters.smooth(segment.q_rad)
         q = angle[kept]
         if settings.velocity == "measured":
-            if stretch.dq_rad_s is None:
+            if segment.dq_rad_s is None:
                 raise DatasetError(
-                    f"{stretch.source}: has no measured velocity; use velocity 'differentiated'"
+                    f"{segment.source}: has no measured velocity; use velocity 'differentiated'"
                 )
-            speed = filters.without_lag(filters.smooth(stretch.dq_rad_s), stretch.velocity_lag_s)
+            speed = filters.without_lag(filters.smooth(segment.dq_rad_s), segment.velocity_lag_s)
             bend = filters.slope(speed)
         else:
             speed, bend = filters.slope_and_bend(angle)
@@ -147,22 +143,22 @@ def prepare(
         dq, ddq = speed[kept], bend[kept]
         jumps = None
         if switching is not None:
-            jumps = filters.smooth(switching(filters.quick_slope(stretch.q_rad)))[kept]
+            jumps = filters.smooth(switching(filters.quick_slope(segment.q_rad)))[kept]
         del speed, bend
-        tau = filters.without_lag(filters.smooth(stretch.tau_nm), stretch.torque_lag_s)[kept]
+        tau = filters.without_lag(filters.smooth(segment.tau_nm), segment.torque_lag_s)[kept]
     slow = settings.exclude_slow_rad_s
     use = np.ones(q.shape, bool) if slow is None else np.abs(dq) >= np.asarray(slow)
-    if stretch.is_in_hole is not None:
-        use &= ~widened(stretch.is_in_hole)[kept][:, np.newaxis]
+    if segment.is_in_gap is not None:
+        use &= ~widened(segment.is_in_gap)[kept][:, np.newaxis]
     return Prepared(
-        source=stretch.source,
-        period_s=stretch.period_s * settings.decimation,
-        t_s=stretch.t_s[kept],
+        source=segment.source,
+        period_s=segment.period_s * settings.decimation,
+        t_s=segment.t_s[kept],
         q_rad=q,
         dq_rad_s=dq,
         ddq_rad_s2=ddq,
         tau_nm=tau,
-        tau_raw_nm=stretch.tau_nm[kept],
+        tau_raw_nm=segment.tau_nm[kept],
         use=use,
         switching=jumps,
     )
@@ -172,7 +168,7 @@ def average_periods(prepared: Prepared, period_s: float) -> PeriodAverage:
     """The mean over the whole periods of a repeated motion; what is left at the end is dropped.
 
     Args:
-        prepared: Rows without a hole.
+        prepared: Rows without a gap.
         period_s: Of the motion; a whole number of rows.
 
     Returns:
@@ -197,11 +193,14 @@ def average_periods(prepared: Prepared, period_s: float) -> PeriodAverage:
     names = ["q_rad", "dq_rad_s", "ddq_rad_s2", "tau_nm", "tau_raw_nm"]
     if prepared.switching is not None:
         names.append("switching")
-    found = {name: signals.average_periods(getattr(prepared, name)[whole], rows) for name in names}
-    means: dict[str, Any] = {name: average.mean for name, average in found.items()}
-    use: Flags = np.all(prepared.use[whole].reshape(periods, rows, -1), axis=0)
+
+    def folded(name: str) -> Any:
+        return getattr(prepared, name)[whole].reshape(periods, rows, -1)
+
+    means: dict[str, Any] = {name: folded(name).mean(axis=0) for name in names}
+    use: Flags = folded("use").all(axis=0)
     mean = replace(prepared, t_s=prepared.t_s[:rows], use=use, **means)
-    return PeriodAverage(mean, periods, found["tau_nm"].scatter)
+    return PeriodAverage(mean, periods)
 
 
 class _Filters:
@@ -250,14 +249,14 @@ class _Filters:
         return smooth + lag_s * self.slope(smooth) if np.any(lag_s) else smooth
 
 
-def _kept_rows(stretch: Stretch, settings: PreparationSettings) -> NDArray[np.intp]:
-    """Which rows stay: none of a border, none of another piece, every n-th of the run."""
-    trim = math.ceil(settings.trim_s / stretch.period_s)
-    first = trim if stretch.begins_run else stretch.lead_rows
-    # A border is felt beyond a piece that is shorter than that.
-    first = max(first, trim - stretch.run_row)
-    last = len(stretch) - (trim if stretch.ends_run else stretch.tail_rows)
-    last = min(last, len(stretch) + stretch.rows_after - trim)
+def _kept_rows(segment: Segment, settings: PreparationSettings) -> Rows:
+    """Which rows stay: none of a border, none of another part, every n-th of the segment."""
+    trim = math.ceil(settings.trim_s / segment.period_s)
+    first = trim if segment.is_beginning else segment.lead_rows
+    # A border is felt beyond a part that is shorter than that.
+    first = max(first, trim - segment.rows_before)
+    last = len(segment) - (trim if segment.is_end else segment.tail_rows)
+    last = min(last, len(segment) + segment.rows_after - trim)
     rows = np.arange(first, max(first, last))
-    kept: NDArray[np.intp] = rows[(rows + stretch.run_row) % settings.decimation == 0]
+    kept: Rows = rows[(rows + segment.rows_before) % settings.decimation == 0]
     return kept

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from estimation.errors import DatasetError
 from estimation.signals.preparation import PeriodAverage, Prepared, average_periods
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 _RATE_HZ = 20.0
 _ROWS_MAX = 4000
@@ -21,7 +19,7 @@ def find_period_s(prepared: Prepared) -> float | None:
     """The period of a motion that was recorded at least nearly twice.
 
     Args:
-        prepared: Samples of one stretch, at a constant rate.
+        prepared: Samples of one segment, at a constant rate.
 
     Returns:
         The shortest time after which every joint is where it was, for most of the record; None if
@@ -59,7 +57,7 @@ def find_period_s(prepared: Prepared) -> float | None:
 
 
 def _half_step(scaled: FloatArray) -> float:
-    """How far a period is off at most, as it is no whole number of rows."""
+    """How far a period is off at most, as it is not a whole number of rows."""
     return 0.5 * float(np.median(np.abs(np.diff(scaled, axis=0)).max(axis=1)))
 
 
@@ -81,7 +79,7 @@ def average_repetitions(prepared: Prepared) -> PeriodAverage:
     """The mean period of a motion that repeats itself.
 
     Args:
-        prepared: Samples of one stretch; what comes before the repeated motion is left out.
+        prepared: Samples of one segment; what comes before the repeated motion is left out.
 
     Returns:
         One period, and how many it is the mean of.

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from estimation.errors import DatasetError
-from estimation.recordings.segment import Stretch
+from estimation.recordings.segment import Segment
 from estimation.signals.spectra import choose_cutoff_hz
 from estimation.signals.velocity_choice import Spectra
 
@@ -36,7 +36,7 @@ class PreparationSettings:
         cutoff_hz: Of the low-pass; half of an amplitude is left there (`fft`: all of it).
         order: Of the Butterworth filter, which is run both ways.
         decimation: Every so many samples a row.
-        trim_s: Dropped at either end of a run.
+        trim_s: Dropped at either end of a segment.
         velocity: As the board measured it, or from the positions.
         method: Butterworth, or [De Facci 2024]'s rectangular window, which also differentiates.
         differences: Order of the differences after Butterworth; [De Facci 2024] has second.
@@ -77,7 +77,7 @@ class PreparationSettings:
 
 
 def choose_settings(
-    stretches: Iterable[Stretch],
+    segments: Iterable[Segment],
     *,
     cutoff_hz: float | None = None,
     decimation: int | None = None,
@@ -91,7 +91,7 @@ def choose_settings(
     """Choose what is not given, from the samples.
 
     Args:
-        stretches: What will be prepared, of one rate; gone through once.
+        segments: What will be prepared, of one rate; gone through once.
         cutoff_hz: By default from the bandwidth of the motion and the noise of its positions
             (`choose_cutoff_hz`).
         decimation: By default as much as leaves four rows per period of the cut-off frequency.
@@ -106,9 +106,9 @@ def choose_settings(
         The settings, and sentences that say what was chosen and why.
 
     Raises:
-        DatasetError: There is no stretch that is long enough, or a value is out of range.
+        DatasetError: There is no segment that is long enough, or a value is out of range.
     """
-    spectra = Spectra(stretches)
+    spectra = Spectra(segments)
     rate_hz, notes = spectra.rate_hz, []
     content_hz = max(spectra.bandwidths_hz())
     if cutoff_hz is None:
@@ -154,11 +154,12 @@ def _choose_velocity(spectra: Spectra, cutoff_hz: float, content_hz: float) -> t
     if not spectra.has_velocity:
         return "differentiated", "velocity from the positions: none was measured"
     joints = spectra.velocities(cutoff_hz, content_hz)
-    wrong = [(number, joint) for number, joint in enumerate(joints, 1) if not joint.agrees]
+    names = spectra.joint_names
+    wrong = [(name, joint) for name, joint in zip(names, joints, strict=True) if not joint.agrees]
     if wrong:
-        number, worst = max(wrong, key=lambda pair: pair[1].disagreement)
+        name, worst = max(wrong, key=lambda pair: pair[1].disagreement)
         return "differentiated", (
-            f"velocity from the positions: the measured one of joint {number} is "
+            f"velocity from the positions: the measured one of {name} is "
             f"{worst.gain:.3f} times their derivative and {1e3 * worst.delay_s:+.2f} ms late"
         )
     ratios = [

@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import fft, signal
+from scipy import fft
 
 from estimation.errors import DatasetError
-from estimation.signals.filters import FloatArray, checked_record
+from estimation.signals.filters import checked_record
+from estimation.types import FloatArray
 
 CUTOFF_MIN_HZ, CUTOFF_MAX_HZ = 15.0, 30.0
 """What is chosen where positions are good: intervals cover best what they say."""
@@ -120,8 +121,8 @@ def derivative_fft(
     return slope
 
 
-def bandwidth_hz(values: ArrayLike, rate_hz: float) -> float:
-    """Where the content of recorded positions ends, over all columns.
+def content_end_hz(frequency_hz: FloatArray, bend_power: FloatArray, rate_hz: float) -> float:
+    """The bandwidth of one joint, from the power density of its second differences.
 
     Noise of a position sensor is taken as white: its density is the median between a quarter and
     0.45 of the rate. Content are the bins of the spectrum that stand 20 times above it; the
@@ -129,28 +130,6 @@ def bandwidth_hz(values: ArrayLike, rate_hz: float) -> float:
     would let the vibrations of a real arm count as its motion: 75 to 1400 Hz for the TX40, whose
     motion ends at 7 Hz). Looked at are second differences, so that slow motion does not leak into
     the bins of fast motion.
-
-    Args:
-        values: Positions, shape (n,) or (n, joints).
-        rate_hz: Samples per second.
-
-    Returns:
-        The highest frequency of the motion, at the resolution of segments of 4 s; 0 where nothing
-        stands above the noise.
-
-    Raises:
-        DatasetError: The record is too short or a value is not finite.
-    """
-    array = checked_record(values, more_than=_SEGMENT_ROWS_MIN + 2)
-    array = array.reshape(len(array), -1)
-    rows = segment_rows(len(array) - 2, rate_hz)
-    bend = (array[2:] - 2.0 * array[1:-1] + array[:-2]) * rate_hz**2
-    frequency_hz, power = signal.welch(bend, rate_hz, nperseg=rows, axis=0, detrend=False)
-    return max(content_end_hz(frequency_hz, column, rate_hz) for column in power.T)
-
-
-def content_end_hz(frequency_hz: FloatArray, bend_power: FloatArray, rate_hz: float) -> float:
-    """The bandwidth of one joint, from the power density of its second differences.
 
     Args:
         frequency_hz: Of the bins, shape (bins,).
@@ -205,7 +184,7 @@ def choose_cutoff_hz(content_hz: float, rate_hz: float, quiet_hz: float = float(
     to not less than 4 Hz and three times the bandwidth.
 
     Args:
-        content_hz: Bandwidth of the motion, as `bandwidth_hz` gives it.
+        content_hz: Bandwidth of the motion, as `content_end_hz` gives it.
         rate_hz: Samples per second.
         quiet_hz: Up to where accelerations are hardly noise, as `quiet_end_hz` gives it.
     """

@@ -1,6 +1,6 @@
 """Whether joint velocities are taken as measured or from the positions: spectra decide.
 
-Spectra of all stretches are averaged, so that any length of recording fits. Two questions: does the
+Spectra of all segments are averaged, so that any length of recording fits. Two questions: does the
 measured velocity agree, where the joint moves, with the derivative of the position, in gain and
 delay (after the lag of the board's filter, which is known, was taken out); and which of the two
 carries less noise just above the band that is kept, where nothing moves.
@@ -13,14 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import signal
 
 from estimation.errors import DatasetError
-from estimation.recordings.segment import Stretch
+from estimation.recordings.segment import Segment
 from estimation.signals.spectra import content_end_hz, quiet_end_hz, segment_rows
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 GAIN_TOLERANCE = 0.02
 """How far the gain of the measured velocity may be from 1."""
@@ -63,37 +61,39 @@ class JointVelocity:
 
 
 class Spectra:
-    """Mean spectra of stretches.
+    """Mean spectra of segments.
 
     Args:
-        stretches: Of one rate.
+        segments: Of one rate.
 
     Attributes:
         rate_hz: Samples per second.
         rows: How many there were.
+        joint_names: Of the segments.
 
     Raises:
         DatasetError: There is none, they differ in rate, or all are too short.
     """
 
-    def __init__(self, stretches: Iterable[Stretch]) -> None:
+    def __init__(self, segments: Iterable[Segment]) -> None:
         self.rate_hz = 0.0
         self.rows = 0
+        self.joint_names: tuple[str, ...] = ()
         self._lag_s: FloatArray | float = 0.0
-        self._segment = 0
+        self._welch_rows = 0
         self._means: dict[str, Any] = {}
         self._has_velocity = True
-        for stretch in stretches:
-            self._add(stretch)
+        for segment in segments:
+            self._add(segment)
         if not self._means:
             raise DatasetError(
-                "no stretch of samples is long enough to look at its spectrum: record without "
+                "no segment of samples is long enough to look at its spectrum: record without "
                 "gaps for some seconds"
             )
 
     @property
     def has_velocity(self) -> bool:
-        """Whether every stretch has measured velocities."""
+        """Whether every segment has measured velocities."""
         return self._has_velocity
 
     def bandwidths_hz(self) -> tuple[float, ...]:
@@ -147,37 +147,37 @@ class Spectra:
             )
         return tuple(result)
 
-    def _add(self, stretch: Stretch) -> None:
-        rate_hz = stretch.rate_hz
+    def _add(self, segment: Segment) -> None:
+        rate_hz = segment.rate_hz
         if self.rate_hz and abs(rate_hz / self.rate_hz - 1.0) > 1e-6:
             raise DatasetError(
-                f"{stretch.source}: {rate_hz:g} samples per second, others have {self.rate_hz:g}: "
+                f"{segment.source}: {rate_hz:g} samples per second, others have {self.rate_hz:g}: "
                 "prepare recordings of different rates each by itself"
             )
-        self.rate_hz = rate_hz
-        if not self._segment:
-            wanted = segment_rows(len(stretch) - 2, rate_hz)
+        self.rate_hz, self.joint_names = rate_hz, segment.joint_names
+        if not self._welch_rows:
+            wanted = segment_rows(len(segment) - 2, rate_hz)
             if wanted < _SEGMENT_ROWS_MIN:
                 return
-            self._segment, self._lag_s = wanted, stretch.velocity_lag_s
-        if len(stretch) - 2 < self._segment:
+            self._welch_rows, self._lag_s = wanted, segment.velocity_lag_s
+        if len(segment) - 2 < self._welch_rows:
             return
-        q = stretch.q_rad
+        q = segment.q_rad
         bend = (q[2:] - 2.0 * q[1:-1] + q[:-2]) * rate_hz**2
         slope = (q[2:] - q[:-2]) * (0.5 * rate_hz)
-        how: dict[str, Any] = {"fs": rate_hz, "nperseg": self._segment, "axis": 0}
+        how: dict[str, Any] = {"fs": rate_hz, "nperseg": self._welch_rows, "axis": 0}
         self._frequency_hz, power = signal.welch(bend, detrend=False, **how)
         found = {"bend": power}
-        if stretch.dq_rad_s is None:
+        if segment.dq_rad_s is None:
             self._has_velocity = False
         else:
-            measured = stretch.dq_rad_s[1:-1]
+            measured = segment.dq_rad_s[1:-1]
             found["slope"] = signal.welch(slope, detrend="linear", **how)[1]
             found["measured"] = signal.welch(measured, detrend="linear", **how)[1]
             found["cross"] = signal.csd(slope, measured, detrend="linear", **how)[1]
-        self.rows += len(stretch)
+        self.rows += len(segment)
         for name, values in found.items():
-            weight = len(stretch) / self.rows
+            weight = len(segment) / self.rows
             before = self._means.get(name, values)
             self._means[name] = before + weight * (values - before)
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from estimation.errors import UrdfError
-from estimation.urdf.tree import NUMBER_MAX, Array, Body, Tree, UrdfJoint
+from estimation.types import FloatArray
+from estimation.urdf.tree import NUMBER_MAX, Body, Tree, UrdfJoint
 
 _SOLUTION = "choose the chain with --tip LINK or hold joints with --lock JOINT=VALUE"
 _TURNING = ("revolute", "continuous")
@@ -26,7 +27,7 @@ class ChainJoint:
     """
 
     joint: UrdfJoint
-    pose: Array
+    pose: FloatArray
     bodies: tuple[Body, ...]
 
 
@@ -147,8 +148,8 @@ def _way_to(tree: Tree, tip: str, source: str) -> set[str]:
 
 
 def _attached(
-    tree: Tree, link: str, frame: Array, held: Mapping[str, float]
-) -> Iterator[tuple[str, Array]]:
+    tree: Tree, link: str, frame: FloatArray, held: Mapping[str, float]
+) -> Iterator[tuple[str, FloatArray]]:
     """A link and all that is fixed to it, with the pose of each."""
     waiting = [(link, frame)]
     while waiting:
@@ -159,13 +160,13 @@ def _attached(
                 waiting.append((joint.child, pose @ joint.displacement(held.get(joint.name, 0.0))))
 
 
-def _moved(body: Body, pose: Array) -> Body:
+def _moved(body: Body, pose: FloatArray) -> Body:
     turn = pose[:3, :3]
     centre = turn @ body.centre_m + pose[:3, 3]
     return Body(body.mass_kg, centre, turn @ body.inertia_kg_m2 @ turn.T)
 
 
-def _from_z_to(axis: Array) -> Array:
+def _from_z_to(axis: FloatArray) -> FloatArray:
     """The shortest turn that takes z to an axis, shape (4, 4); about x where there are many."""
     pose = np.eye(4)
     x, y, z = axis

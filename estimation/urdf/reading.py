@@ -10,9 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from daq.robot import Inertia, Link, parse_robot
-from daq.robot.geometry import is_positive_definite, pseudo_inertia
+from daq.robot.geometry import is_positive_definite, pseudo_inertia, rpy_of
+from estimation.types import FloatArray
 from estimation.urdf.chain import ChainJoint, make_chain
-from estimation.urdf.tree import Array, Body, UrdfJoint, parse_urdf
+from estimation.urdf.tree import Body, UrdfJoint, parse_urdf
 
 VELOCITY_RAD_S, TORQUE_NM = 10.0, 1000.0
 """Limits where the URDF states none: our choice, more than arms reach."""
@@ -20,7 +21,7 @@ _OURS = "our choice, the URDF states none"
 
 
 @dataclass(frozen=True, slots=True)
-class RobotFile:
+class ConvertedRobot:
     """A robot file that can be analysed.
 
     Attributes:
@@ -39,7 +40,7 @@ def robot_from_urdf(
     name: str | None = None,
     tip: str | None = None,
     lock: Mapping[str, float] | None = None,
-) -> RobotFile:
+) -> ConvertedRobot:
     """Makes a robot file of the chain of turning joints in a URDF.
 
     Frames are turned so that z is each joint's axis; fixed joints and joints that are held are
@@ -53,8 +54,8 @@ def robot_from_urdf(
         lock: Joints to hold, and where (rad or m).
 
     Raises:
-        UrdfError: It is no URDF, or has no chain of turning joints.
-        ConfigError: The name is no name of a robot.
+        UrdfError: It is not a URDF, or has no chain of turning joints.
+        ConfigError: The name is not a robot's.
     """
     tree = parse_urdf(text, source)
     chain, warnings = make_chain(tree, source, tip=tip, lock=lock or {})
@@ -82,21 +83,7 @@ def robot_from_urdf(
         lines += ["", "[[joints]]", *_joint_lines(part, joint_name, warnings)]
     made = "\n".join(lines) + "\n"
     parse_robot(made, source)
-    return RobotFile(made, tuple(warnings))
-
-
-def rpy_of(rotation: Array) -> tuple[float, float, float]:
-    """Roll, pitch and yaw of Rz(yaw)·Ry(pitch)·Rx(roll), exact up to rounding in gimbal lock too.
-
-    Args:
-        rotation: Shape (3, 3) or more, of which the upper left is taken.
-    """
-    (a, b, c), (d, e, f), (g, _, _) = rotation[:3, :3]
-    yaw = math.atan2(d, a) if math.hypot(a, d) > 1e-12 else 0.0
-    sine, cosine = math.sin(yaw), math.cos(yaw)
-    # The rest is taken from Rz(−yaw)·R: it makes up for a yaw that rounding left undetermined.
-    pitch = math.atan2(-g, cosine * a + sine * d)
-    return math.atan2(sine * c - cosine * f, cosine * e - sine * b), pitch, yaw
+    return ConvertedRobot(made, tuple(warnings))
 
 
 def _joint_lines(part: ChainJoint, name: str, warnings: list[str]) -> Iterator[str]:
@@ -113,7 +100,7 @@ def _joint_lines(part: ChainJoint, name: str, warnings: list[str]) -> Iterator[s
     yield ""
     yield "[joints.placement]"
     yield f"xyz_m = {_array(part.pose[:3, 3].tolist())}"
-    yield f"rpy_rad = {_array(rpy_of(part.pose))}"
+    yield f"rpy_rad = {_array(rpy_of(part.pose.tolist()))}"
     if joint.reduction is not None and joint.reduction != 1.0:
         yield ""
         yield "[joints.transmission]"
@@ -166,7 +153,7 @@ def _link_lines(part: ChainJoint, name: str, warnings: list[str]) -> Iterator[st
     yield f"inertia_kg_m2 = {{ {pairs} }}"
 
 
-def _sum(bodies: Sequence[Body]) -> tuple[float, Array, Array]:
+def _sum(bodies: Sequence[Body]) -> tuple[float, FloatArray, FloatArray]:
     """Mass, first moment and inertia about the origin of bodies together."""
     mass, moment, inertia = 0.0, np.zeros(3), np.zeros((3, 3))
     for body in bodies:

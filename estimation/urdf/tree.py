@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from daq.robot.geometry import multiply, rotation, translation
 from estimation.errors import UrdfError
+from estimation.types import FloatArray
 
-Array = npt.NDArray[np.float64]
 Vector3 = tuple[float, float, float]
 T = TypeVar("T")
 
@@ -42,8 +41,8 @@ class Body:
     """
 
     mass_kg: float
-    centre_m: Array
-    inertia_kg_m2: Array
+    centre_m: FloatArray
+    inertia_kg_m2: FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +66,14 @@ class UrdfJoint:
     kind: str
     parent: str
     child: str
-    origin: Array
-    axis: Array
+    origin: FloatArray
+    axis: FloatArray
     limits: dict[str, float]
     dynamics: dict[str, float]
     mimic: tuple[str, float, float] | None
     reduction: float | None
 
-    def displacement(self, value: float) -> Array:
+    def displacement(self, value: float) -> FloatArray:
         """Pose of the child in the parent when the joint stands at `value` (rad or m)."""
         pose = np.eye(4)
         if self.kind in ("revolute", "continuous"):
@@ -113,7 +112,7 @@ def parse_urdf(text: str, source: str) -> Tree:
         source: What to call it in an error.
 
     Raises:
-        UrdfError: It is no URDF, or no tree of links.
+        UrdfError: It is not a URDF, or not a tree of links.
     """
     if len(text) > SIZE_MAX:
         raise UrdfError(source, f"{len(text)} characters, expected at most {SIZE_MAX}")
@@ -127,7 +126,7 @@ def parse_urdf(text: str, source: str) -> Tree:
         if isinstance(element.tag, str):
             element.tag = element.tag.rpartition("}")[2]
     if root.tag != "robot":
-        raise UrdfError(source, f"begins with <{root.tag}>, expected <robot>: it is no URDF")
+        raise UrdfError(source, f"begins with <{root.tag}>, expected <robot>: it is not a URDF")
     reader = _Reader(source)
     links = reader.named(root, "link", reader.link)
     reductions = reader.reductions(root)
@@ -249,7 +248,7 @@ class _Reader:
                     found[joints[0].get("name", "")] = value
         return found
 
-    def _origin(self, element: ET.Element, where: str) -> Array:
+    def _origin(self, element: ET.Element, where: str) -> FloatArray:
         origin = element.find("origin")
         roll, pitch, yaw = self._vector(origin, "rpy", where, (0.0, 0.0, 0.0))
         shift = translation(*self._vector(origin, "xyz", where, (0.0, 0.0, 0.0)))

@@ -13,10 +13,9 @@ from xml.sax.saxutils import escape
 import numpy as np
 
 from daq.robot import Joint, Link, Robot
-from daq.robot.geometry import Matrix, joint_poses
+from daq.robot.geometry import Matrix, joint_poses, rpy_of
 from estimation.errors import UrdfError
 from estimation.model.parameters import TERMS, cad_vector, choose_parameters
-from estimation.urdf.reading import rpy_of
 
 BASE = "base"
 """The link that does not move; those that do end in `_link`."""
@@ -112,7 +111,7 @@ def _joint_lines(
 ) -> Iterator[str]:
     limits, matrix = joint.limits, np.array(pose)
     yield f'  <joint name="{joint.name}" type="revolute">'
-    yield f"    {_origin(matrix[:3, 3].tolist(), rpy_of(matrix))}"
+    yield f"    {_origin(matrix[:3, 3].tolist(), rpy_of(matrix.tolist()))}"
     yield f'    <parent link="{parent}"/>'
     yield f'    <child link="{joint.name}_link"/>'
     yield '    <axis xyz="0 0 1"/>'

@@ -13,11 +13,10 @@ from pathlib import Path
 
 import cvxpy  # noqa: F401 - estimators import it when they are first used
 
-from daq.robot import parse_robot
-from estimation.identification.data.gathering import common_text, reduce_samples
+from estimation.identification.data.gathering import reduce_samples
 from estimation.identification.data.reduction import BLOCK_S
-from estimation.identification.data.samples import Samples, Wishes, choose_preparation
-from estimation.identification.data.segments import Stretches
+from estimation.identification.data.samples import Overrides, Samples, choose_preparation
+from estimation.identification.data.segments import Segments
 from estimation.identification.estimators.bounds import bounds_of
 from estimation.identification.estimators.methods import METHODS
 from estimation.identification.estimators.problem import Problem
@@ -26,6 +25,7 @@ from estimation.identification.request import Request
 from estimation.model.base import find_base
 from estimation.model.parameters import cad_vector, choose_parameters
 from estimation.model.regressor import Regressor
+from tests.datasets import open_dataset
 from tests.support.identification_examples import fourier_motion
 
 REGRESSOR_ROWS = 20_000
@@ -34,12 +34,13 @@ REGRESSOR_ROWS = 20_000
 def estimate_s(path: Path) -> tuple[float, float]:
     """From opening a recording to CLS-2, and CLS-2 alone."""
     began_s = time.perf_counter()
-    robot = parse_robot(common_text([path]), "the robot file")
+    dataset = open_dataset(path)
+    robot = dataset.recording.robot
     regressor = Regressor(robot, choose_parameters(robot))
     base = find_base(regressor)
-    stretches = Stretches([path], all_modes=False)
-    settings, _ = choose_preparation(stretches, Wishes())
-    samples = Samples(stretches, settings, regressor.switching, Wishes())
+    segments = Segments([dataset])
+    settings, _ = choose_preparation(segments, Overrides())
+    samples = Samples(segments, settings, regressor.switching, Overrides())
     data = reduce_samples(regressor, base, samples, block_s=BLOCK_S)
     problem = Problem(
         regressor=regressor,
@@ -57,7 +58,7 @@ def estimate_s(path: Path) -> tuple[float, float]:
 
 def regressor_s(path: Path) -> float:
     """Φ of 20,000 samples."""
-    regressor = Regressor(parse_robot(common_text([path]), "the robot file"))
+    regressor = Regressor(open_dataset(path).recording.robot)
     motion = fourier_motion(0, 20.0, rate_hz=1000.0)
     assert len(motion.t_s) == REGRESSOR_ROWS
     began_s = time.perf_counter()

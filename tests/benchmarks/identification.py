@@ -1,10 +1,10 @@
 """Identification side by side with FIGAROH, on one recording of the mock; and its memory.
 
 Ours: from opening the recording (HDF5, which rows are usable, choice of filter, base parameters,
-QR) to CLS-2, whose links can exist. FIGAROH's: from samples in memory (its filters, gradients,
-regressor, thinning out by 10, QR, weighted least squares) to its `physical_fit`, whose links can
-exist as well. Imports are outside of both; each in its own process, in turns, the least of each.
-FIGAROH may use as many threads as it likes, or one: whichever is faster counts.
+QR) to CLS-2, whose links are physically consistent. FIGAROH's: from samples in memory (its filters,
+gradients, regressor, thinning out by 10, QR, weighted least squares) to its `physical_fit`, whose
+links are so as well. Imports are outside of both; each in its own process, in turns, the least of
+each. FIGAROH may use as many threads as it likes, or one: whichever is faster counts.
 
 Errors are in percent of the filtered torque, over the same rows for both. FIGAROH's prediction is
 worked out at the full rate from its own filtered motion and then filtered like the torque.
@@ -25,13 +25,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daq.recording import open_recording
-from estimation.identification.data.samples import Samples, Wishes, choose_preparation
+from estimation.identification.data.samples import Overrides, Samples, choose_preparation
 from estimation.model.regressor import Regressor
-from estimation.recordings.dataset import read_stretches
+from estimation.recordings.dataset import read_segments
 from estimation.signals.filters import low_pass
 from estimation.signals.preparation import PreparationSettings
 from tests.benchmarks.measure import Row, at_least, at_most
 from tests.benchmarks.real_run import ARMATURE, RunFailedError
+from tests.datasets import open_segments
 from tests.support.identification_memory import identify_elsewhere
 from tests.support.long_recording import make_long_recording
 
@@ -122,13 +123,13 @@ def _compare(
     mine: dict[str, float], other: dict[str, float], facts: dict[str, Any]
 ) -> Iterator[Row]:
     name = f"FIGAROH {facts['version']}"
-    yield _seconds(f"{name}: its workflow to links that can exist", other["physical_s"])
+    yield _seconds(f"{name}: its workflow to physically consistent links", other["physical_s"])
     yield _seconds(f"{name}: its workflow to weighted least squares", other["wls_s"])
     yield _seconds(f"{name}: the same without its report and statistics", other["steps_s"])
     yield _seconds(f"{name}: its regressor of all samples", other["regressor_s"])
     ours_s = mine["estimate_s"]
     yield at_least(
-        "opening to CLS-2, against FIGAROH to links that can exist",
+        "opening to CLS-2, against FIGAROH to physically consistent links",
         other["physical_s"] / ours_s,
         FASTER_MIN,
     )
@@ -162,7 +163,7 @@ def _prepare_figaroh(
         _run(str(python), "-m", "pip", "install", "--quiet", FIGAROH)
     except (RunFailedError, OSError) as error:
         return f"{FIGAROH} cannot be installed into {environment}: {error}"
-    settings, _ = choose_preparation(paths[:1], Wishes())
+    settings, _ = choose_preparation(open_segments(paths[:1]), Overrides())
     with open_recording(paths[0]) as recording:
         robot = recording.robot
     data: dict[str, Any] = {
@@ -171,9 +172,9 @@ def _prepare_figaroh(
         "cutoff_hz": settings.cutoff_hz,
     }
     for name, path in zip(NAMES, paths, strict=True):
-        (stretch,) = read_stretches(path)
-        data |= {"rate_hz": stretch.rate_hz, f"{name}_t_s": stretch.t_s}
-        data |= {f"{name}_q_rad": stretch.q_rad, f"{name}_tau_nm": stretch.tau_nm}
+        (segment,) = read_segments(path)
+        data |= {"rate_hz": segment.rate_hz, f"{name}_t_s": segment.t_s}
+        data |= {f"{name}_q_rad": segment.q_rad, f"{name}_tau_nm": segment.tau_nm}
     np.savez(folder / "data.npz", **data)
     _run(*ARMATURE, "robot", "to-urdf", "laas4", "--out", str(folder / "arm.urdf"))
     files = (str(folder / name) for name in ("data.npz", "arm.urdf", "predicted.npz"))
@@ -181,7 +182,7 @@ def _prepare_figaroh(
 
 
 def _figaroh_errors(paths: tuple[Path, Path], folder: Path) -> dict[str, dict[str, list[float]]]:
-    settings, _ = choose_preparation(paths[:1], Wishes())
+    settings, _ = choose_preparation(open_segments(paths[:1]), Overrides())
     predicted = np.load(folder / "predicted.npz")
     return {
         f"FIGAROH, {title}": {
@@ -198,12 +199,12 @@ def _percent(
     """Of moving rows and of all rows, as `Factors.error_percent` counts them."""
     with open_recording(path) as recording:
         switching = Regressor(recording.robot).switching
-    ((_, rows),) = Samples([path], settings, switching, Wishes())
-    (stretch,) = read_stretches(path)
+    ((_, rows),) = Samples(open_segments([path]), settings, switching, Overrides())
+    (segment,) = read_segments(path)
     smooth = low_pass(
-        predicted_nm, order=settings.order, cutoff_hz=settings.cutoff_hz, rate_hz=stretch.rate_hz
+        predicted_nm, order=settings.order, cutoff_hz=settings.cutoff_hz, rate_hz=segment.rate_hz
     )
-    left = rows.tau_nm - smooth[np.searchsorted(stretch.t_s, rows.t_s)]
+    left = rows.tau_nm - smooth[np.searchsorted(segment.t_s, rows.t_s)]
     everything = np.ones_like(rows.use)
     return [
         100.0 * float(np.linalg.norm(left[use]) / np.linalg.norm(rows.tau_nm[use]))

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from estimation.bench.report.picture import BenchPicture
-from estimation.bench.result import BenchResult, FrictionModel, Plateau, Quantity
+from estimation.bench.result import BenchResult, EstimatedQuantity, FrictionModel, Plateau
 
 GEAR = 31.0
 KT_NM_PER_A = 0.02757
@@ -91,17 +91,19 @@ def make_result(**changes: Any) -> BenchResult:
         made_by="0.1.0",
         recorded_utc="2025-06-12T09:15:02Z",
         model="coulomb_viscous",
-        b_eq_nms=Quantity(value=2.404e-6, low=2.336e-6, high=2.472e-6, truth=B_NMS),
-        f_nm=Quantity(value=0.12181, low=0.12165, high=0.12197, truth=F_NM),
-        b_joint_nms=Quantity(
+        b_eq_nms=EstimatedQuantity(value=2.404e-6, low=2.336e-6, high=2.472e-6, truth=B_NMS),
+        f_nm=EstimatedQuantity(value=0.12181, low=0.12165, high=0.12197, truth=F_NM),
+        b_joint_nms=EstimatedQuantity(
             value=2.404e-6 * GEAR**2, low=2.336e-6 * GEAR**2, high=2.472e-6 * GEAR**2
         ),
-        f_motor_nm=Quantity(value=0.12181 / GEAR, low=0.12165 / GEAR, high=0.12197 / GEAR),
-        breakaway_nm=Quantity(value=0.1391, low=0.1352, high=0.1430, truth=0.14),
-        breakaway_motor_nm=Quantity(value=0.1391 / GEAR, low=0.1352 / GEAR, high=0.143 / GEAR),
-        inertia_kg_m2=Quantity(value=3.35e-5, low=3.29e-5, high=3.41e-5, truth=3.331e-5),
-        inertia_joint_kg_m2=Quantity(value=3.22e-2, low=3.16e-2, high=3.28e-2),
-        torque_constant_nm_per_a=Quantity(value=KT_NM_PER_A),
+        f_motor_nm=EstimatedQuantity(value=0.12181 / GEAR, low=0.12165 / GEAR, high=0.12197 / GEAR),
+        breakaway_nm=EstimatedQuantity(value=0.1391, low=0.1352, high=0.1430, truth=0.14),
+        breakaway_motor_nm=EstimatedQuantity(
+            value=0.1391 / GEAR, low=0.1352 / GEAR, high=0.143 / GEAR
+        ),
+        inertia_kg_m2=EstimatedQuantity(value=3.35e-5, low=3.29e-5, high=3.41e-5, truth=3.331e-5),
+        inertia_joint_kg_m2=EstimatedQuantity(value=3.22e-2, low=3.16e-2, high=3.28e-2),
+        torque_constant_nm_per_a=EstimatedQuantity(value=KT_NM_PER_A),
         torque_constant_drop=None,
         torque_constant_current_a=None,
         gear_reduction=GEAR,
@@ -124,8 +126,8 @@ def make_result(**changes: Any) -> BenchResult:
 
 def make_models() -> tuple[FrictionModel, ...]:
     """Three models; the simplest wins."""
-    b = Quantity(value=2.404e-6, low=2.336e-6, high=2.472e-6, truth=B_NMS)
-    f = Quantity(value=0.12181, low=0.12165, high=0.12197, truth=F_NM)
+    b = EstimatedQuantity(value=2.404e-6, low=2.336e-6, high=2.472e-6, truth=B_NMS)
+    f = EstimatedQuantity(value=0.12181, low=0.12165, high=0.12197, truth=F_NM)
     return (
         FrictionModel(
             name="coulomb_viscous",
@@ -146,7 +148,7 @@ def make_models() -> tuple[FrictionModel, ...]:
             parameters={
                 "b_eq_nms": b,
                 "f_nm": f,
-                "stribeck_velocity_rad_s": Quantity(value=1.9, low=None, high=None),
+                "stribeck_velocity_rad_s": EstimatedQuantity(value=1.9, low=None, high=None),
             },
             residual_rms_nm=1.70e-5,
             held_out_rms_nm=1.99e-5,
@@ -195,8 +197,10 @@ def make_load_result() -> BenchResult:
     return make_result(
         **dict.fromkeys(NOT_WITH_A_LOAD_ARM),
         model="",
-        torque_constant_nm_per_a=Quantity(value=0.02731, low=0.02722, high=0.0274, truth=0.0273),
-        torque_constant_drop=Quantity(value=0.062, low=0.055, high=0.069, truth=0.06),
+        torque_constant_nm_per_a=EstimatedQuantity(
+            value=0.02731, low=0.02722, high=0.0274, truth=0.0273
+        ),
+        torque_constant_drop=EstimatedQuantity(value=0.062, low=0.055, high=0.069, truth=0.06),
         torque_constant_current_a=9.0,
         models=(),
         plateaus=(),
@@ -241,7 +245,7 @@ def make_bare_result(**changes: Any) -> BenchResult:
         for plateau in make_result().plateaus
     )
     bare: dict[str, Any] = {
-        "torque_constant_nm_per_a": Quantity(value=KT_NM_PER_A),
+        "torque_constant_nm_per_a": EstimatedQuantity(value=KT_NM_PER_A),
         "torque_constant_drop": None,
         "torque_constant_current_a": None,
         "plateaus": plateaus,

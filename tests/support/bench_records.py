@@ -24,7 +24,8 @@ from daq.recording.info import RecordingInfo
 from daq.recording.layout import COLUMNS, Axis
 from daq.robot import Joint, Motor, Robot, parse_robot, robot_text
 from daq.samples.columns import behaviour_of
-from estimation.bench.record import Drive, JointRecord, Span
+from estimation.bench.record import DriveConstants, JointRecord, Span
+from estimation.bench.result import Cause
 from firmware_protocol.profiles import profile_named
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -68,7 +69,7 @@ class Plant:
     saturation_per_a2: float = 0.0
     gravity_nm: float = 0.0
 
-    def friction_nm(self, velocity_rad_s: Any, drive: Drive) -> Any:
+    def friction_nm(self, velocity_rad_s: Any, drive: DriveConstants) -> Any:
         """Motor torque that friction takes, at motor speeds."""
         faded = np.exp(-np.square(velocity_rad_s / drive.reduction / self.stribeck_rad_s))
         extra_nm = 0.0 if self.static_nm is None else (self.static_nm - self.f_nm) * faded
@@ -136,7 +137,7 @@ class BenchTest:
         self.joint: Joint = self.robot.joints[self.place]
         self.motor: Motor = self.robot.motor_of(self.joint)
         gear = self.joint.drive
-        self.drive = Drive(
+        self.drive = DriveConstants(
             k_i_nm_per_a=self.motor.torque_constant_nm_per_a,
             reduction=gear.gear_reduction,
             load_to_motor=1.0 / gear.gear_reduction / gear.gear_efficiency,
@@ -519,6 +520,7 @@ class BenchTest:
                     end=int(np.searchsorted(seq, end)),
                     target_rad_s=target,
                     remark=remark,
+                    cause=Cause.NOT_SETTLED if remark else None,
                 )
                 for begin, settled, end, target, remark in found
             )

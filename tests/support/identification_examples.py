@@ -13,7 +13,7 @@ from scipy import signal
 
 from daq.robot import Robot, load_robot
 from estimation.excitation.fourier import FreeCoefficients
-from estimation.excitation.motion import Motion
+from estimation.excitation.motion import SampledMotion
 from estimation.identification.data.factors import Factors
 from estimation.identification.data.reduction import Reducer
 from estimation.identification.estimators.bounds import Bounds, bounds_of
@@ -24,7 +24,7 @@ from estimation.model.parameters import Parameters, cad_vector, choose_parameter
 from estimation.model.position_law import PositionLaw
 from estimation.model.regressor import Regressor
 from estimation.model.simulation import Simulation, simulate_closed_loop
-from estimation.recordings.segment import Stretch
+from estimation.recordings.segment import Segment
 from estimation.signals.preparation import Prepared
 from hw_mocks.plants.truth import Truth, draw_truth
 
@@ -77,7 +77,7 @@ def fourier_motion(
     rate_hz: float = RATE_HZ,
     speed_max_rad_s: float = 3.0,
     moving: Sequence[int] | None = None,
-) -> Motion:
+) -> SampledMotion:
     """A random series of 5 harmonics of 0.1 Hz; joints that are not `moving` stand still."""
     generator = np.random.default_rng(seed)
     free = FreeCoefficients(5)
@@ -108,7 +108,7 @@ def coloured(
 
 
 def prepared(
-    motion: Motion, tau_nm: FloatArray, *, use: NDArray[np.bool_] | None = None
+    motion: SampledMotion, tau_nm: FloatArray, *, use: NDArray[np.bool_] | None = None
 ) -> Prepared:
     return Prepared(
         source=Path("synthetic.h5"),
@@ -125,7 +125,7 @@ def prepared(
 
 def simulated(
     theta: FloatArray,
-    motion: Motion,
+    motion: SampledMotion,
     *,
     terms: tuple[str, ...] | None = None,
     noise_nm: float = 0.0,
@@ -172,7 +172,7 @@ def example(noise_nm: float = 0.05, seed: int = 1) -> Problem:
     return make_problem(simulated(true_theta(seed), fourier_motion(), noise_nm=noise_nm, seed=seed))
 
 
-def position_law(motion: Motion) -> PositionLaw:
+def position_law(motion: SampledMotion) -> PositionLaw:
     """The robot file's gains on a reference."""
     robot = laas4()
     gains = [joint.control.position for joint in robot.joints]
@@ -211,7 +211,7 @@ def recorded(
     torque_noise_nm: float = 0.0,
     seed: int = 0,
     has_gains: bool = True,
-) -> Stretch:
+) -> Segment:
     """A simulated motion as if it had been measured: replies belong to the command before."""
     generator = np.random.default_rng(seed)
     motion = Simulation(*(values[:-1] for values in dataclasses.astuple(motion)))
@@ -229,7 +229,7 @@ def recorded(
     def gain(values: FloatArray) -> FloatArray | None:
         return np.broadcast_to(values, shape).copy() if has_gains else None
 
-    return Stretch(
+    return Segment(
         source=Path("simulated.h5"),
         period_s=1e-3,
         t_s=np.arange(shape[0]) * 1e-3,
@@ -241,6 +241,7 @@ def recorded(
         kp_a_per_rad=gain(law.kp_a_per_rad),
         kd_a_s_per_rad=gain(law.kd_a_s_per_rad),
         ki_a_per_rad_s=gain(law.ki_a_per_rad_s),
+        joint_names=tuple(joint.name for joint in laas4().joints),
         is_reference_held=law.is_held,
         velocity_lag_s=law.velocity_lag_s,
     )

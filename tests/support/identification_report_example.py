@@ -21,7 +21,7 @@ from estimation.identification.result import (
     PayloadResult,
     RecordingSummary,
     ResidualTest,
-    SimulationErrors,
+    SimulationCheck,
     Verdict,
 )
 from estimation.model.parameters import INERTIAL, INERTIAL_UNITS, TERMS
@@ -96,15 +96,15 @@ def make_method(name: str, total: float, joints: int, *, has_validation: bool) -
     )
 
 
-def _values(joints: int, terms: Sequence[str]) -> list[tuple[str, str, int, float]]:
-    """Symbol, unit, joint and CAD's value of all of θ."""
+def _values(joints: int, terms: Sequence[str]) -> list[tuple[str, str, str, int, float]]:
+    """Symbol, kind, unit, joint and CAD's value of all of θ."""
     generator = np.random.default_rng(5)
     sizes = (1.5, *(0.1,) * 3, 0.05, 0.003, 0.05, 0.003, 0.003, 0.02)
     rows = []
     for joint in range(joints):
         for kind, unit, size in zip(INERTIAL, INERTIAL_UNITS, sizes, strict=True):
             value = size * (1.0 if kind in {"m", "Ixx", "Iyy", "Izz"} else generator.normal())
-            rows.append((f"{kind}{joint + 1}", unit, joint, value / (1 + 0.4 * joint)))
+            rows.append((f"{kind}{joint + 1}", kind, unit, joint, value / (1 + 0.4 * joint)))
     each = {
         "viscous": 0.3,
         "coulomb": 0.25,
@@ -117,7 +117,7 @@ def _values(joints: int, terms: Sequence[str]) -> list[tuple[str, str, int, floa
         if term.name in terms:
             for joint in range(joints):
                 value = each[term.name] * generator.uniform(0.6, 1.4)
-                rows.append((f"{term.symbol}{joint + 1}", term.unit, joint, value))
+                rows.append((f"{term.symbol}{joint + 1}", term.name, term.unit, joint, value))
     return rows
 
 
@@ -126,13 +126,12 @@ def make_parameters(
 ) -> tuple[tuple[BaseParameter, ...], tuple[ParameterValue, ...]]:
     generator = np.random.default_rng(7)
     base, everything = [], []
-    for symbol, unit, joint, cad in _values(joints, terms):
+    for symbol, kind, unit, joint, cad in _values(joints, terms):
         true = cad * generator.uniform(0.8, 1.25) + (0.004 if cad == 0.0 else 0.0)
         sigma = abs(true) * 10.0 ** generator.uniform(-2.0, -0.4)
         value = true + sigma * generator.normal()
-        kind = symbol.rstrip("0123456789")
         is_base = kind not in {"m", "mcz", "Iyy"} or joint == joints - 1
-        is_alone = kind.startswith(("f", "off"))
+        is_alone = kind not in (*INERTIAL, "drive_inertia")
         everything.append(
             ParameterValue(
                 symbol=symbol,
@@ -142,6 +141,7 @@ def make_parameters(
                 sigma=sigma if is_alone else None,
                 cad=cad if has_cad else None,
                 is_identifiable=is_alone,
+                kind=kind,
             )
         )
         if is_base:
@@ -161,6 +161,9 @@ def make_parameters(
                     essential=relative < 30.0,
                     cad=cad if has_cad else None,
                     true=true if is_mock else None,
+                    joint=names[joint],
+                    kind=kind,
+                    is_alone=is_alone,
                 )
             )
     return tuple(base), tuple(everything)
@@ -222,6 +225,7 @@ def make_example(
     checked = msgspec.structs.replace(recording, file="validation-20250612.h5", left_out={})
     result = Identification(
         robot="laas4",
+        joint_names=names,
         recordings=(recording,),
         validation_recordings=(checked,) if has_validation else (),
         terms=tuple(terms),
@@ -256,7 +260,7 @@ def make_example(
             )
             for name in names
         ),
-        simulation=SimulationErrors(
+        simulation=SimulationCheck(
             closed_loop_position_rms_rad=(0.004,) * joints,
             closed_loop_torque_percent=6.2,
             open_loop_position_rms_rad=(0.05,) * joints,

@@ -12,7 +12,7 @@ from recording_maker import make_recording
 
 from daq.robot import parse_robot, robot_text
 from daq.samples.columns import behaviour_of
-from estimation.excitation.motion import Motion
+from estimation.excitation.motion import SampledMotion
 from estimation.model.parameters import cad_vector, choose_parameters
 from estimation.model.regressor import Regressor
 from firmware_protocol.profiles import ARM
@@ -25,7 +25,7 @@ ARM_TEXT = robot_text("laas4")
 def made_recording(
     path: Path,
     *,
-    motion: Motion | None = None,
+    motion: SampledMotion | None = None,
     seed: int = 0,
     duration_s: float = 8.0,
     link: str = MARK,

@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from datasets import summarise
 from public_data import data_folder
 
 from daq.recording import RecordingWriter, open_recording
 from daq.recording.layout import MODES, STATES
-from estimation.recordings.dataset import read_stretches, summarise
+from estimation.recordings.dataset import read_segments
 from estimation.signals.preparation import choose_settings, prepare
 
 Armature = Callable[..., Any]
@@ -92,10 +93,10 @@ def test_a_recording_like_any_other(armature: Armature, log: Path, tmp_path: Pat
         assert "t_s from log.npz:t in s; q_rad from log.npz:q in rad" in words.text
         assert json.loads(for_programs.text)["files"] == facts["files"]
 
-    (stretch,) = read_stretches(out)
-    assert len(stretch) == ROWS
+    (segment,) = read_segments(out)
+    assert len(segment) == ROWS
     assert summarise(out).chosen == "import"
-    rows = prepare(stretch, choose_settings([stretch])[0])
+    rows = prepare(segment, choose_settings([segment])[0])
     assert len(rows) > 50
     info = armature("record", "info", str(out), "--json")
     assert info.json["samples"] == ROWS
@@ -145,10 +146,10 @@ def test_holes_become_gaps_and_invalid_rows(armature: Armature, tmp_path: Path) 
         assert [(gap.first_seq, gap.count) for gap in recording.gaps] == [(500, 10)]
         assert not recording["joint_valid"][300, 0]
         assert recording["t_ns"][500] == 5_100_000_000
-    first, second = read_stretches(out, rows_min=100)
+    first, second = read_segments(out, rows_min=100)
     assert (len(first), len(second)) == (500, 490)
-    assert first.is_in_hole is not None
-    assert np.flatnonzero(first.is_in_hole).tolist() == [300]
+    assert first.is_in_gap is not None
+    assert np.flatnonzero(first.is_in_gap).tolist() == [300]
 
 
 def test_a_span_has_its_holes(armature: Armature, tmp_path: Path) -> None:
@@ -161,8 +162,8 @@ def test_a_span_has_its_holes(armature: Armature, tmp_path: Path) -> None:
         )
         printed = " ".join(result.out.split())
         assert "800 samples at 100 Hz over 10.0 s of bench1" in printed
-        assert "200 missing (1 hole, 2 s)" in printed
-        assert "200 samples are missing, 2 s in 1 hole" in result.err
+        assert "200 missing (1 gap, 2 s)" in printed
+        assert "200 samples are missing, 2 s in 1 gap" in result.err
 
 
 def test_times_may_be_ignored(armature: Armature, tmp_path: Path) -> None:
@@ -345,11 +346,11 @@ def test_the_tx40_as_its_readme_says(armature: Armature, tx40: Path, tmp_path: P
     to_motor[5, 4] = 32.0
     offsets = np.array([0.0, -math.pi / 2, math.pi / 2, 0.0, 0.0, 0.0])
     q = np.linalg.solve(to_motor, p.T).T + offsets
-    (stretch,) = read_stretches(out)
-    np.testing.assert_allclose(stretch.q_rad, q, atol=1e-12)
-    np.testing.assert_allclose(stretch.tau_nm, c @ to_motor, atol=1e-5)
-    settings, notes = choose_settings([stretch])
+    (segment,) = read_segments(out)
+    np.testing.assert_allclose(segment.q_rad, q, atol=1e-12)
+    np.testing.assert_allclose(segment.tau_nm, c @ to_motor, atol=1e-5)
+    settings, notes = choose_settings([segment])
     assert 15.0 <= settings.cutoff_hz <= 30.0
     assert settings.velocity == "differentiated"
     assert any("none was measured" in note for note in notes)
-    assert len(prepare(stretch, settings)) > 500
+    assert len(prepare(segment, settings)) > 500

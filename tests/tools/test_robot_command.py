@@ -60,7 +60,7 @@ def test_show_as_json(armature: Armature, analysed: Path) -> None:
 def test_show_what_can_be_told_apart(armature: Armature, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "120")
     result = armature("robot", "show", "laas4")
-    assert "\n32 of 52 parameters can be told apart\n23 by themselves: mcy2, " in result.out
+    assert "\n32 of 52 parameters are identifiable\n23 by themselves: mcy2, " in result.out
     assert "\n9 in combinations:\n" in result.out
     assert re.search(r"│ Izz1 +│ \+ Iyy2 \+ Iyy3 \+ Ia1 \+ 0.65·mcz3 \+ ", result.out)
     assert "\n11 lost, no torque depends on them: m1, mcx1, " in result.out
@@ -88,7 +88,7 @@ def test_show_that_angles_are_rounded(
     analysed.write_text(first.replace("1.5707963267948966", "1.5708"))
     monkeypatch.setenv("COLUMNS", "150")
     result = armature("robot", "show", str(analysed))
-    assert "36 of 56 parameters can be told apart" in result.out
+    assert "36 of 56 parameters are identifiable" in result.out
     assert re.search(r"note: not counted, .* 1.5708 for a right angle: [1-9]\n", result.out)
     assert armature("robot", "show", str(analysed), "--json").json["rounded"] > 0
 

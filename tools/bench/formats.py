@@ -15,7 +15,7 @@ import msgspec
 
 from daq.recording.text import plain
 from estimation.bench.report.words import model_title
-from estimation.bench.result import Quantity
+from estimation.bench.result import EstimatedQuantity
 from tools.bench.rows import Row
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def _latex_text(text: str) -> str:
     return "".join(_LATEX.get(sign, sign) for sign in plain(text))
 
 
-def latex_number(quantity: Quantity | None) -> str:
+def latex_number(quantity: EstimatedQuantity | None) -> str:
     """A quantity as the LaTeX table shows it."""
     if quantity is None:
         return "--"
@@ -222,7 +222,7 @@ def print_table(console: Console, rows: Sequence[Row]) -> None:
     console.print(others)
 
 
-def text_cell(quantity: Quantity | None, scale: float = 1.0) -> str:
+def text_cell(quantity: EstimatedQuantity | None, scale: float = 1.0) -> str:
     """A quantity as the text table shows it: with its interval, and the truth below."""
     if quantity is None:
         return "–"
@@ -235,7 +235,7 @@ def text_cell(quantity: Quantity | None, scale: float = 1.0) -> str:
     return text
 
 
-def _half(quantity: Quantity) -> float | None:
+def _half(quantity: EstimatedQuantity) -> float | None:
     """Half of the interval, or rather its longer side; None where there is none."""
     if quantity.low is None or quantity.high is None:
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from estimation.bench.report.words import as_percent, model_title, number_text, quantity_text
-from estimation.bench.result import BenchResult, Quantity
+from estimation.bench.result import BenchResult, EstimatedQuantity
 from tools.shared.cli import make_console
 
 
@@ -63,7 +63,7 @@ def show_result(result: BenchResult) -> None:
         console.print(f"warning: {warning}", markup=False, highlight=False)
 
 
-def _rows(result: BenchResult) -> list[tuple[str, Quantity, str]]:
+def _rows(result: BenchResult) -> list[tuple[str, EstimatedQuantity, str]]:
     """Names and units that leave room for the numbers on 80 columns."""
     current_a = result.torque_constant_current_a or 0.0
     rows = (

@@ -14,14 +14,18 @@ from daq.errors import ConfigError
 from daq.recording.whole_files import create_file
 from daq.robot import parse_robot
 from estimation.identification.output.identified_robot import identified_text, joint_friction
-from estimation.identification.pipeline import Outcome
+from estimation.identification.pipeline import IdentificationOutcome
 from estimation.urdf import urdf_text
 from tools.identify.result_json import facts_of
 from tools.shared.cli import say
 
 
 def write_all(
-    directory: Path, outcome: Outcome, *, has_report: bool, progress: Callable[[str], None]
+    directory: Path,
+    outcome: IdentificationOutcome,
+    *,
+    has_report: bool,
+    progress: Callable[[str], None],
 ) -> tuple[list[Path], str]:
     """Write everything into a directory, which is made if need be; each file whole or not at all.
 
@@ -55,7 +59,7 @@ def write_all(
     return written, ""
 
 
-def _numbers(outcome: Outcome) -> dict[str, bytes]:
+def _numbers(outcome: IdentificationOutcome) -> dict[str, bytes]:
     result = outcome.result
     files = {
         "result.json": msgspec.json.format(msgspec.json.encode(facts_of(result)), indent=1),
@@ -66,7 +70,9 @@ def _numbers(outcome: Outcome) -> dict[str, bytes]:
     return files | _robot_files(outcome)
 
 
-def _pictures(directory: Path, outcome: Outcome) -> list[tuple[Path, Callable[[Path], None]]]:
+def _pictures(
+    directory: Path, outcome: IdentificationOutcome
+) -> list[tuple[Path, Callable[[Path], None]]]:
     """Figures and page, the page last."""
     from estimation.identification.report.figures import (
         draw_figures,
@@ -89,14 +95,14 @@ def _pictures(directory: Path, outcome: Outcome) -> list[tuple[Path, Callable[[P
     ]
 
 
-def _robot_files(outcome: Outcome) -> dict[str, bytes]:
+def _robot_files(outcome: IdentificationOutcome) -> dict[str, bytes]:
     """URDF and robot file with the identified numbers; none without a full set of parameters."""
     chosen = outcome.result.method(outcome.result.chosen)
     if chosen.theta is None or not chosen.consistent:
         reason = (
-            "tells combinations of parameters only, not single links"
+            "determines combinations of parameters only, not single links"
             if chosen.theta is None
-            else "gives links that cannot exist, or friction that drives"
+            else "gives links that are not physically consistent, or friction that drives"
         )
         hint = "" if chosen.name == "cls2" else "; use --method cls2"
         say(f"armature: no URDF and no robot file: {chosen.name} {reason}{hint}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from rich.markup import escape
 from rich.table import Table
 
 from estimation.identification.report.table import combination_note
@@ -15,7 +16,7 @@ def show(result: Identification) -> None:
     """Print the comparison and the verdict."""
     console = make_console()
     console.print(
-        f"{result.rank} of {result.parameter_count} parameters can be told apart; condition "
+        f"{result.rank} of {result.parameter_count} parameters are identifiable; condition "
         f"{result.condition:.1f}, {result.condition_scaled:.1f} with columns of length 1"
     )
     if result.lost:
@@ -34,7 +35,7 @@ def show(result: Identification) -> None:
     )
     combined = combination_note(result)
     if combined:
-        console.print(f"can exist: {combined}", markup=False, highlight=False)
+        console.print(f"consistent: {combined}", markup=False, highlight=False)
     console.print(_per_joint(result))
     for failed in result.failed:
         console.print(f"{failed.name}: {failed.reason}", markup=False, highlight=False)
@@ -44,7 +45,7 @@ def show(result: Identification) -> None:
     if unsure:
         console.print(
             f"note: {len(unsure)} of {result.rank} base parameters have σ above 30 %, the data "
-            f"hardly tell them: {', '.join(unsure)}",
+            f"hardly determine them: {', '.join(unsure)}",
             markup=False,
             highlight=False,
         )
@@ -74,7 +75,7 @@ def _payload_lines(payload: PayloadResult) -> list[str]:
 def _comparison(result: Identification) -> Table:
     table = Table(title=f"Identification of {result.robot}")
     table.add_column("method")
-    headings = ["ident. %", "valid. %", "all rows %", "can\nexist", "cond.\nB(q)", "time\ns"]
+    headings = ["ident. %", "valid. %", "all rows %", "consis-\ntent", "cond.\nB(q)", "time\ns"]
     has_truth = any(row.base_parameters_in_interval is not None for row in result.methods)
     if has_truth:
         headings.append("truth\nin %")
@@ -106,9 +107,8 @@ def _cells(row: MethodResult, chosen: str, *, has_truth: bool) -> list[str]:
 def _per_joint(result: Identification) -> Table:
     table = Table(title=f"Error of each joint's torque, % ({_data(result)})")
     table.add_column("method")
-    count = len(result.methods[0].identification.per_joint)
-    for joint in range(count):
-        table.add_column(f"joint {joint + 1}", justify="right")
+    for name in result.joint_names:
+        table.add_column(escape(name), justify="right")
     for row in result.methods:
         table.add_row(row.name, *(f"{error:.2f}" for error in row.judged.per_joint))
     return table

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daq.errors import ConfigError
-from daq.recording import open_recording
-from daq.robot import Robot
 from daq.robot.load import robot_text
 from tools.running.mock_options import true_robot
 from tools.shared.cli import (
@@ -26,7 +24,7 @@ from tools.shared.progress import progress_steps
 from tools.version import __version__
 
 if TYPE_CHECKING:
-    from estimation.identification.pipeline import Outcome, Request
+    from estimation.identification.pipeline import IdentificationOutcome, Request
 
 _NAMES = (
     "cad, uls, wls, irls, tls, iv, cls1, cls2, cls3, cls2-prior, cls2-wls, slsqp, sa, or all;"
@@ -168,7 +166,9 @@ def _identify(arguments: argparse.Namespace) -> int:
     return OK
 
 
-def _written(arguments: argparse.Namespace, outcome: Outcome) -> tuple[list[Path], str]:
+def _written(
+    arguments: argparse.Namespace, outcome: IdentificationOutcome
+) -> tuple[list[Path], str]:
     """The files that were written, and why not all of them."""
     if arguments.out is None:
         return [], ""
@@ -180,7 +180,7 @@ def _written(arguments: argparse.Namespace, outcome: Outcome) -> tuple[list[Path
 
 
 def _request(arguments: argparse.Namespace) -> Request:
-    from estimation.identification.data.samples import Wishes
+    from estimation.identification.data.samples import Overrides
     from estimation.identification.estimators.methods import (
         DEFAULT_METHODS,
         METHODS,
@@ -214,7 +214,7 @@ def _request(arguments: argparse.Namespace) -> Request:
     if problems:
         raise ConfigError("armature identify", problems)
     terms = None if arguments.terms is None else tuple(arguments.terms.replace(",", " ").split())
-    wishes = Wishes(
+    overrides = Overrides(
         cutoff_hz=arguments.cutoff,
         velocity=arguments.velocity,
         method=arguments.filter,
@@ -230,14 +230,14 @@ def _request(arguments: argparse.Namespace) -> Request:
         methods=tuple(name for name in METHODS if name in names) if names else DEFAULT_METHODS,
         robot_text=None if arguments.robot is None else robot_text(arguments.robot),
         terms=terms,
-        wishes=wishes,
+        overrides=overrides,
         payloads=tuple(arguments.payload),
         is_simulated=arguments.out is not None and not arguments.no_report,
         has_split=arguments.split,
         seed=arguments.seed,
         starts=arguments.starts,
         is_relaxed=arguments.relax,
-        truth=_truth([*arguments.recordings, *arguments.validate]),
+        truth_of=true_robot,
         version=__version__,
     )
 
@@ -271,18 +271,9 @@ def _share(text: str, problems: list[str]) -> tuple[float, float]:
     return begin, end
 
 
-def _truth(paths: list[Path]) -> Robot | None:
-    """The true robot, when all recordings are of one mock."""
-    robots = []
-    for path in paths:
-        with open_recording(path) as recording:
-            robots.append(true_robot(str(recording.attributes["link"]), recording.robot))
-    return robots[0] if robots and all(robot == robots[0] for robot in robots) else None
-
-
 def _check_out(path: Path) -> None:
     if os.path.lexists(path) and not path.is_dir():
-        raise ConfigError("--out", [f"{path}: is there already and is no directory"])
+        raise ConfigError("--out", [f"{path}: is there already and is not a directory"])
     parent = next(part for part in (path, *path.absolute().parents) if part.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK):
         raise ConfigError("--out", [f"{path}: {parent} cannot be written to"])

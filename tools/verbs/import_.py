@@ -210,11 +210,11 @@ def _rows(text: str | None, problems: list[str]) -> tuple[int, int | None]:
     return first, last
 
 
-def _holes(facts: dict[str, Any]) -> str:
+def _gaps(facts: dict[str, Any]) -> str:
     if not facts["missing"]:
         return "none missing"
-    holes = f"{facts['holes']} hole{'s' if facts['holes'] > 1 else ''}"
-    return f"{facts['missing']} missing ({holes}, {facts['missing'] / facts['rate_hz']:.3g} s)"
+    gaps = f"{facts['holes']} gap{'s' if facts['holes'] > 1 else ''}"
+    return f"{facts['missing']} missing ({gaps}, {facts['missing'] / facts['rate_hz']:.3g} s)"
 
 
 def _print_facts(facts: dict[str, Any]) -> None:
@@ -233,6 +233,6 @@ def _print_facts(facts: dict[str, Any]) -> None:
         escape(
             f"{plain(facts['file'])}: {facts['rows']} samples at {facts['rate_hz']:.6g} Hz "
             f"over {facts['span_s']:.1f} s of {facts['robot']}, {facts['side']} side, "
-            f"{facts['invalid_rows']} not valid, {_holes(facts)}{jitter}"
+            f"{facts['invalid_rows']} not valid, {_gaps(facts)}{jitter}"
         )
     )

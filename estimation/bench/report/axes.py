@@ -9,11 +9,12 @@ from typing import Any, Final
 import numpy as np
 from matplotlib.axes import Axes
 
-from estimation.bench.report.picture import Array, BenchPicture, PlateauColumns
+from estimation.bench.report.picture import BenchPicture, PlateauColumns
 from estimation.bench.report.words import quantity_text
-from estimation.bench.result import Quantity
+from estimation.bench.result import EstimatedQuantity
 from estimation.reporting.axes import find_peak, write_label
 from estimation.reporting.palette import PALETTE
+from estimation.types import FloatArray
 
 DIRECTIONS: Final = ("forward", "backward")
 """Their colours have these names, and their legends begin with them."""
@@ -21,7 +22,13 @@ _SUPERSCRIPTS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 
 
 def draw_points(
-    axes: Axes, panel: str, points: PlateauColumns, *, x: Array, y: Array, sigma: Array
+    axes: Axes,
+    panel: str,
+    points: PlateauColumns,
+    *,
+    x: FloatArray,
+    y: FloatArray,
+    sigma: FloatArray,
 ) -> None:
     """Plateaus with ± σ; the rejected as hollow crosses, at the edge as arrows when beyond it.
 
@@ -58,7 +65,7 @@ def draw_points(
         axes.plot(x[index], height, marker, ms=5.0, zorder=3, label=label, gid=gid, **hollow)
 
 
-def pick_used(points: PlateauColumns, values: Array) -> Array:
+def pick_used(points: PlateauColumns, values: FloatArray) -> FloatArray:
     """The values of what the fit uses; all, when it uses nothing.
 
     Args:
@@ -89,7 +96,9 @@ def set_speeds(axes: Axes, picture: BenchPicture, points: PlateauColumns) -> flo
     return peak
 
 
-def draw_box(axes: Axes, rows: Sequence[tuple[str, Quantity | None, str]], y: float) -> None:
+def draw_box(
+    axes: Axes, rows: Sequence[tuple[str, EstimatedQuantity | None, str]], y: float
+) -> None:
     """A box of numbers at the left.
 
     Args:

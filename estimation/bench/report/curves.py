@@ -8,9 +8,10 @@ from typing import TypedDict
 import numpy as np
 
 from estimation.bench.models import ModelFit, interval_of, predict
-from estimation.bench.record import Array, JointRecord
+from estimation.bench.record import JointRecord
 from estimation.bench.report.picture import BenchPicture
 from estimation.bench.result import Plateau
+from estimation.types import FloatArray
 
 _TRACE_POINTS = 3000
 _CURVE_POINTS = 200
@@ -22,10 +23,10 @@ _SLOW_SHARE = 0.15
 class _Traces(TypedDict):
     """The fields of a picture that show the whole run."""
 
-    t_s: Array
-    joint_velocity_rad_s: Array
-    reference_velocity_rad_s: Array
-    iq_a: Array
+    t_s: FloatArray
+    joint_velocity_rad_s: FloatArray
+    reference_velocity_rad_s: FloatArray
+    iq_a: FloatArray
 
 
 def make_picture(
@@ -93,7 +94,9 @@ def traces_of(record: JointRecord) -> _Traces:
     }
 
 
-def _by_angle(record: JointRecord, plateaus: list[Plateau], chosen: ModelFit, sign: float) -> Array:
+def _by_angle(
+    record: JointRecord, plateaus: list[Plateau], chosen: ModelFit, sign: float
+) -> FloatArray:
     """Residual torque against the motor's angle, over the slow plateaus of one direction."""
     slow = _SLOW_SHARE * max(abs(plateau.joint_velocity_rad_s) for plateau in plateaus)
     sums, counts = np.zeros((2, _ANGLE_BINS))
@@ -112,5 +115,5 @@ def _by_angle(record: JointRecord, plateaus: list[Plateau], chosen: ModelFit, si
         np.add.at(sums, places, torque[known] - expected)
         np.add.at(counts, places, 1.0)
     with np.errstate(invalid="ignore"):
-        residual: Array = np.where(counts > 0, sums / np.maximum(counts, 1.0), math.nan)
+        residual: FloatArray = np.where(counts > 0, sums / np.maximum(counts, 1.0), math.nan)
     return residual

@@ -13,7 +13,7 @@ from estimation.bench.report.figure import draw_bench
 from estimation.bench.report.page_style import SCRIPT, STYLE
 from estimation.bench.report.picture import BenchPicture
 from estimation.bench.report.words import as_percent, date_text, model_title, quantity_text
-from estimation.bench.result import BenchResult, FrictionModel, Plateau, Quantity
+from estimation.bench.result import BenchResult, EstimatedQuantity, FrictionModel, Plateau
 from estimation.reporting.html import (
     as_text,
     make_document,
@@ -73,10 +73,10 @@ def _has_arm(picture: BenchPicture) -> bool:
 
 def _summary(result: BenchResult, picture: BenchPicture) -> str:
     nominal = picture.nominal_torque_constant_nm_per_a
-    by_equation = None if nominal is None else Quantity(value=nominal)
+    by_equation = None if nominal is None else EstimatedQuantity(value=nominal)
     constant, drop = result.torque_constant_nm_per_a, as_percent(result.torque_constant_drop)
     current = number_text(result.torque_constant_current_a, 3)
-    rows: tuple[tuple[str, Quantity | None, Quantity | None, str], ...] = (
+    rows: tuple[tuple[str, EstimatedQuantity | None, EstimatedQuantity | None, str], ...] = (
         ("Viscous friction <i>b</i><sub>eq</sub>", result.b_eq_nms, result.b_joint_nms, "_nms"),
         ("Coulomb friction <i>f</i>", result.f_motor_nm, result.f_nm, "_nm"),
         ("Breakaway torque", result.breakaway_motor_nm, result.breakaway_nm, "_nm"),
@@ -96,7 +96,7 @@ def _summary(result: BenchResult, picture: BenchPicture) -> str:
         if motor is not None or load is not None
     )
     gear = f"Gear {result.gear_reduction:g}:1. In brackets: 95&nbsp;% intervals."
-    table = make_table("summary", ("Quantity", "At the motor", "At the load"), cells)
+    table = make_table("summary", ("EstimatedQuantity", "At the motor", "At the load"), cells)
     return f'{table}\n<p class="muted">{gear}</p>'
 
 
@@ -106,7 +106,7 @@ def _unit(name: str) -> str:
     return _UNITS[max(fitting, key=len)] if fitting else ""
 
 
-def _cell(quantity: Quantity | None, unit: str) -> str:
+def _cell(quantity: EstimatedQuantity | None, unit: str) -> str:
     text = quantity_text(quantity, unit)
     if quantity is None or quantity.truth is None:
         return text

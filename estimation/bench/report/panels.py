@@ -22,7 +22,6 @@ from estimation.bench.report.axes import (
     set_speeds,
 )
 from estimation.bench.report.picture import (
-    Array,
     BenchPicture,
     PlateauColumns,
     plateau_columns,
@@ -39,6 +38,7 @@ from estimation.reporting.axes import (
 )
 from estimation.reporting.numbers import number_text
 from estimation.reporting.palette import PALETTE
+from estimation.types import FloatArray
 
 _OTHER_LINES: Final = (":", "-.", (0, (6, 1, 1, 1, 1, 1)))
 
@@ -131,7 +131,9 @@ def _draw_residuals(
     note_if_empty(axes, y, "no fit")
 
 
-def _draw_curves(axes: Axes, result: BenchResult, picture: BenchPicture, offset_nm: Array) -> None:
+def _draw_curves(
+    axes: Axes, result: BenchResult, picture: BenchPicture, offset_nm: FloatArray
+) -> None:
     """Fit, band, other models and truth over speed, above an offset."""
     if not np.isfinite(picture.fit_nm).any():
         return
@@ -236,7 +238,7 @@ def draw_load_arm(figure: Figure, result: BenchResult, picture: BenchPicture) ->
         for values in (picture.load_torque_motor_nm, picture.load_fit_nm)
     )
     line = current * (picture.nominal_torque_constant_nm_per_a or math.nan)
-    looks: tuple[tuple[str, Array, dict[str, Any]], ...] = (
+    looks: tuple[tuple[str, FloatArray, dict[str, Any]], ...] = (
         ("$K_i$ by equation 4.3", line, {"color": PALETTE["backward"], "ls": "--"}),
         ("measured curve", fit, {"color": PALETTE["fit"]}),
         (

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from estimation.bench.result import BenchResult, Plateau
-
-Array = np.ndarray[Any, np.dtype[np.float64]]
+from estimation.types import FloatArray
 
 _TOGETHER = (
     ("t_s", "joint_velocity_rad_s", "reference_velocity_rad_s", "iq_a"),
@@ -24,11 +23,13 @@ _TOGETHER = (
 )
 
 
-def _none() -> Array:
+def _none() -> FloatArray:
     return np.empty(0)
 
 
-def _check_shape(name: str, values: Array | None, first: str, expected: Array | None) -> None:
+def _check_shape(
+    name: str, values: FloatArray | None, first: str, expected: FloatArray | None
+) -> None:
     if values is not None and expected is not None and values.shape != expected.shape:
         raise ValueError(f"{name} has shape {values.shape}, but {first} {expected.shape}")
 
@@ -61,21 +62,21 @@ class BenchPicture:
         ValueError: Arrays that belong together differ in length.
     """
 
-    t_s: Array = field(default_factory=_none)
-    joint_velocity_rad_s: Array = field(default_factory=_none)
-    reference_velocity_rad_s: Array = field(default_factory=_none)
-    iq_a: Array = field(default_factory=_none)
-    band_motor_velocity_rad_s: Array = field(default_factory=_none)
-    fit_nm: Array = field(default_factory=_none)
-    band_low_nm: Array = field(default_factory=_none)
-    band_high_nm: Array = field(default_factory=_none)
-    angle_rad: Array = field(default_factory=_none)
-    forward_residual_nm: Array = field(default_factory=_none)
-    backward_residual_nm: Array = field(default_factory=_none)
-    model_curves: Mapping[str, Array] = field(default_factory=dict)
-    load_current_a: Array | None = None
-    load_torque_motor_nm: Array | None = None
-    load_fit_nm: Array | None = None
+    t_s: FloatArray = field(default_factory=_none)
+    joint_velocity_rad_s: FloatArray = field(default_factory=_none)
+    reference_velocity_rad_s: FloatArray = field(default_factory=_none)
+    iq_a: FloatArray = field(default_factory=_none)
+    band_motor_velocity_rad_s: FloatArray = field(default_factory=_none)
+    fit_nm: FloatArray = field(default_factory=_none)
+    band_low_nm: FloatArray = field(default_factory=_none)
+    band_high_nm: FloatArray = field(default_factory=_none)
+    angle_rad: FloatArray = field(default_factory=_none)
+    forward_residual_nm: FloatArray = field(default_factory=_none)
+    backward_residual_nm: FloatArray = field(default_factory=_none)
+    model_curves: Mapping[str, FloatArray] = field(default_factory=dict)
+    load_current_a: FloatArray | None = None
+    load_torque_motor_nm: FloatArray | None = None
+    load_fit_nm: FloatArray | None = None
     nominal_torque_constant_nm_per_a: float | None = None
 
     def __post_init__(self) -> None:
@@ -103,12 +104,12 @@ class PlateauColumns(NamedTuple):
     """
 
     number: np.ndarray[Any, np.dtype[np.int64]]
-    motor_velocity_rad_s: Array
-    torque_nm: Array
-    sigma_nm: Array
-    residual_nm: Array
-    t_s: Array
-    temperature_degc: Array
+    motor_velocity_rad_s: FloatArray
+    torque_nm: FloatArray
+    sigma_nm: FloatArray
+    residual_nm: FloatArray
+    t_s: FloatArray
+    temperature_degc: FloatArray
     is_used: np.ndarray[Any, np.dtype[np.bool_]]
 
 
@@ -148,11 +149,11 @@ def _middle_s(plateau: Plateau) -> float:
     return (plateau.window_s[0] + plateau.window_s[1]) / 2.0
 
 
-def _column(values: Any) -> Array:
+def _column(values: Any) -> FloatArray:
     return np.array([math.nan if value is None else value for value in values], dtype=np.float64)
 
 
-def fit_at(picture: BenchPicture, motor_velocity_rad_s: Array) -> Array:
+def fit_at(picture: BenchPicture, motor_velocity_rad_s: FloatArray) -> FloatArray:
     """The selected model's torque at any speed; friction jumps at 0, so nothing is read across it.
 
     Args:
@@ -174,7 +175,7 @@ def fit_at(picture: BenchPicture, motor_velocity_rad_s: Array) -> Array:
     return torque
 
 
-def true_curve(result: BenchResult, motor_velocity_rad_s: Array) -> Array | None:
+def true_curve(result: BenchResult, motor_velocity_rad_s: FloatArray) -> FloatArray | None:
     """Equation 4.12 with the mock's true parameters: b_eq·ω + f·k_g·sgn(ω).
 
     Args:
@@ -190,5 +191,7 @@ def true_curve(result: BenchResult, motor_velocity_rad_s: Array) -> Array | None
     if viscous_nms is None or coulomb_nm is None:
         return None
     sign = np.where(motor_velocity_rad_s == 0.0, math.nan, np.sign(motor_velocity_rad_s))
-    true: Array = viscous_nms * motor_velocity_rad_s + coulomb_nm / result.gear_reduction * sign
+    true: FloatArray = (
+        viscous_nms * motor_velocity_rad_s + coulomb_nm / result.gear_reduction * sign
+    )
     return true

@@ -5,7 +5,7 @@ Nothing here knows where the words will stand; escaping is up to whoever writes 
 
 from __future__ import annotations
 
-from estimation.bench.result import Quantity
+from estimation.bench.result import EstimatedQuantity
 from estimation.reporting.numbers import interval_text, number_text, shorten
 
 __all__ = ["as_percent", "date_text", "model_title", "number_text", "quantity_text", "shorten"]
@@ -29,7 +29,7 @@ def model_title(name: str) -> str:
     return _MODEL_TITLES.get(name, name.replace("_", " ")) or "none"
 
 
-def quantity_text(quantity: Quantity | None, unit: str = "") -> str:
+def quantity_text(quantity: EstimatedQuantity | None, unit: str = "") -> str:
     """An estimate with its interval, `2.42 [2.39, 2.45] ×10⁻⁶ N·m`.
 
     Args:
@@ -44,7 +44,7 @@ def quantity_text(quantity: Quantity | None, unit: str = "") -> str:
     return interval_text(quantity.value, quantity.low, quantity.high, unit)
 
 
-def as_percent(quantity: Quantity | None) -> Quantity | None:
+def as_percent(quantity: EstimatedQuantity | None) -> EstimatedQuantity | None:
     """A relative quantity in percent.
 
     Args:
@@ -57,9 +57,9 @@ def as_percent(quantity: Quantity | None) -> Quantity | None:
         return None
     numbers = (quantity.value, quantity.low, quantity.high, quantity.truth)
     _, low, high, truth = (None if number is None else 100.0 * number for number in numbers)
-    return Quantity(value=100.0 * quantity.value, low=low, high=high, truth=truth)
+    return EstimatedQuantity(value=100.0 * quantity.value, low=low, high=high, truth=truth)
 
 
 def date_text(recorded_utc: str) -> str:
-    """When a recording was made; a virtual clock begins with the Unix epoch, which is no date."""
+    """When a recording was made; a virtual clock begins with the Unix epoch: not a date."""
     return "virtual time" if recorded_utc.startswith("1970-01-01T") else recorded_utc

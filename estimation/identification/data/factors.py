@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray, Rows
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Factors:
 
     blocks: FloatArray
     rows: NDArray[np.int64]
-    clusters: NDArray[np.intp]
+    clusters: Rows
 
     @property
     def rank(self) -> int:

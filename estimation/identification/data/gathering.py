@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from daq.recording import open_recording
+from daq.recording import Recording, open_recording
 from daq.recording.text import plain
 from daq.robot import Robot, parse_robot
 from daq.robot.geometry import joint_poses
 from estimation.errors import DatasetError
 from estimation.identification.data.reduction import Reducer
-from estimation.identification.data.samples import Samples, Wishes, choose_preparation
-from estimation.identification.data.segments import Stretches
+from estimation.identification.data.samples import Overrides, Samples, choose_preparation
+from estimation.identification.data.segments import Segments
 from estimation.identification.evaluation.judging import Data
 from estimation.identification.request import Request
 from estimation.identification.result import RecordingSummary
 from estimation.model.base import BaseParameters, find_base
 from estimation.model.parameters import choose_parameters
 from estimation.model.regressor import Regressor
-from estimation.recordings.dataset import summarise
+from estimation.recordings.dataset import OpenDataset
 from estimation.signals.preparation import PreparationSettings
 from estimation.signals.spectra import CUTOFF_MIN_HZ
 
@@ -36,11 +37,13 @@ class Gathered:
     Attributes:
         robot: That is to be identified.
         robot_text: Its file.
+        truth: The true robot; on the mock only.
         regressor: Of it.
         base: Its base parameters.
         settings: How samples are prepared.
         notes: What was chosen for them and why, and what a reader should know of the recordings.
-        samples: Of the identification recordings.
+        segments: Of the identification recordings.
+        samples: The same, prepared.
         training: Their factors.
         validation_samples: None where nothing is there to validate with.
         validation: Their factors, likewise.
@@ -50,10 +53,12 @@ class Gathered:
 
     robot: Robot
     robot_text: str
+    truth: Robot | None
     regressor: Regressor
     base: BaseParameters
     settings: PreparationSettings
     notes: tuple[str, ...]
+    segments: Segments
     samples: Samples
     training: Data
     validation_samples: Samples | None
@@ -62,17 +67,37 @@ class Gathered:
     validation_recordings: tuple[RecordingSummary, ...]
 
 
-def gather(request: Request, progress: Callable[[str], None]) -> Gathered:
+@contextmanager
+def open_datasets(request: Request) -> Iterator[Mapping[Path, OpenDataset]]:
+    """Open every recording of a request, once, and find its usable rows.
+
+    Raises:
+        RecordingError: A file is not a recording.
+        DatasetError: It is damaged.
+    """
+    paths = dict.fromkeys((*request.recordings, *request.validations, *request.payloads))
+    with ExitStack() as files:
+        recordings = [files.enter_context(open_recording(path)) for path in paths]
+        all_modes = request.overrides.all_modes
+        datasets = (OpenDataset(recording, all_modes=all_modes) for recording in recordings)
+        yield dict(zip(paths, datasets, strict=True))
+
+
+def gather(
+    request: Request, datasets: Mapping[Path, OpenDataset], progress: Callable[[str], None]
+) -> Gathered:
     """Read recordings and reduce them.
 
     Args:
         request: What is to be done.
+        datasets: Its recordings.
         progress: Told what is being done.
 
     Raises:
         DatasetError: The recordings cannot be used.
     """
-    recorded = (*request.recordings, *request.validations, *request.payloads)
+    known, unknown = request.recordings, request.validations
+    recorded = [datasets[path].recording for path in (*known, *unknown, *request.payloads)]
     text = request.robot_text or common_text(recorded)
     robot = parse_robot(text, "the robot file")
     check_joints(robot, recorded)
@@ -80,20 +105,22 @@ def gather(request: Request, progress: Callable[[str], None]) -> Gathered:
     regressor = Regressor(robot, choose_parameters(robot, request.terms))
     base = find_base(regressor)
     progress("reading")
-    stretches = Stretches(request.recordings, all_modes=request.wishes.all_modes)
-    settings, notes = choose_preparation(stretches, request.wishes)
-    samples = Samples(stretches, settings, regressor.switching, request.wishes)
+    segments = Segments([datasets[path] for path in known])
+    settings, notes = choose_preparation(segments, request.overrides)
+    samples = Samples(segments, settings, regressor.switching, request.overrides)
     training = reduce_samples(regressor, base, samples, block_s=request.block_s)
-    paths, wishes = _validation_of(request)
+    paths, overrides = _validation_of(request)
     validation, validation_samples = None, None
     if paths:
         progress("reading validation")
-        validation_samples = Samples(paths, settings, regressor.switching, wishes)
+        validation_segments = Segments([datasets[path] for path in paths])
+        validation_samples = Samples(validation_segments, settings, regressor.switching, overrides)
         validation = reduce_samples(regressor, base, validation_samples, block_s=request.block_s)
-    recordings = tuple(summary_of(path, request.wishes) for path in request.recordings)
+    recordings = tuple(summary_of(datasets[path], request.overrides) for path in known)
     return Gathered(
         robot=robot,
         robot_text=text,
+        truth=_truth(recorded[: len(known) + len(unknown)], request.truth_of),
         regressor=regressor,
         base=base,
         settings=settings,
@@ -102,81 +129,78 @@ def gather(request: Request, progress: Callable[[str], None]) -> Gathered:
             *_rounded_notes(base.rounded),
             *_lost_notes(samples.lost_share),
             *_averaged_notes(samples.periods),
-            *(note for known in recordings for note in known.notes),
+            *(note for recording in recordings for note in recording.notes),
         ),
+        segments=segments,
         samples=samples,
         training=training,
         validation_samples=validation_samples,
         validation=validation,
         recordings=recordings,
-        validation_recordings=tuple(summary_of(path, wishes) for path in paths),
+        validation_recordings=tuple(summary_of(datasets[path], overrides) for path in paths),
     )
 
 
-def common_text(paths: Sequence[Path]) -> str:
+def common_text(recordings: Sequence[Recording]) -> str:
     """The robot file inside recordings, which must be of one arm.
 
     Raises:
         DatasetError: They are of different robots.
     """
-    found: tuple[Path, Robot, str] | None = None
-    for path in paths:
-        with open_recording(path) as recording:
-            robot = recording.robot
-            if found is None:
-                found = path, robot, recording.robot_text
-            elif _kinematics(robot) != _kinematics(found[1]):
-                raise DatasetError(
-                    f"{path}: was recorded with robot {robot.name}, {found[0]} with "
-                    f"{found[1].name}, and their joints differ; identify them apart, or name one "
-                    "with --robot"
-                )
-    if found is None:
+    if not recordings:
         raise DatasetError("there is no recording to identify from")
-    return found[2]
+    first, *others = recordings
+    for other in others:
+        if _kinematics(other.robot) != _kinematics(first.robot):
+            raise DatasetError(
+                f"{other.path}: was recorded with robot {other.robot.name}, {first.path} with "
+                f"{first.robot.name}, and their joints differ; identify them apart, or name one "
+                "with --robot"
+            )
+    return first.robot_text
 
 
-def check_joints(robot: Robot, paths: Sequence[Path]) -> None:
+def check_joints(robot: Robot, recordings: Sequence[Recording]) -> None:
     """A robot that is named must have the joints that were recorded.
 
     Args:
         robot: What the samples are taken to be of.
-        paths: Recordings.
+        recordings: Open.
 
     Raises:
         DatasetError: A recording has other joints.
     """
     names = tuple(joint.name for joint in robot.joints)
-    for path in paths:
-        with open_recording(path) as recording:
-            if tuple(recording.joint_names) != names:
-                raise DatasetError(
-                    f"{path}: has the joints {', '.join(recording.joint_names)}, robot "
-                    f"{robot.name} has {', '.join(names)}; names and order must be the same: "
-                    "rename them in the robot file, or import the data again with it"
-                )
+    for recording in recordings:
+        if recording.joint_names != names:
+            raise DatasetError(
+                f"{recording.path}: has the joints {', '.join(recording.joint_names)}, robot "
+                f"{robot.name} has {', '.join(names)}; names and order must be the same: rename "
+                "them in the robot file, or import the data again with it"
+            )
 
 
-def check_distinct(paths: Sequence[Path]) -> None:
+def check_distinct(recordings: Sequence[Recording]) -> None:
     """No recording may be there twice: it would count twice, or validate what it was fitted to.
 
     Args:
-        paths: Recordings.
+        recordings: Open.
 
     Raises:
         DatasetError: One is a copy of another.
     """
     seen: dict[tuple[object, ...], Path] = {}
-    for path in paths:
-        with open_recording(path) as recording:
-            count = recording.sample_count
-            middle = slice(count // 2, count // 2 + _COMPARED_ROWS)
-            names = ("joint_position_rad", "joint_torque_nm")
-            q_rad, tau_nm = (recording[name][middle].tobytes() for name in names)
+    for recording in recordings:
+        count = recording.sample_count
+        middle = slice(count // 2, count // 2 + _COMPARED_ROWS)
+        names = ("joint_position_rad", "joint_torque_nm")
+        q_rad, tau_nm = (recording[name][middle].tobytes() for name in names)
         samples = (count, recording.period_ns, q_rad, tau_nm)
         if samples in seen:
-            raise DatasetError(f"{path}: holds the same samples as {seen[samples]}; leave one out")
-        seen[samples] = path
+            raise DatasetError(
+                f"{recording.path}: holds the same samples as {seen[samples]}; leave one out"
+            )
+        seen[samples] = recording.path
 
 
 def reduce_samples(
@@ -208,11 +232,11 @@ def reduce_samples(
     return Data(moving, moving.united(reducer.left_out()))
 
 
-def summary_of(path: Path, wishes: Wishes) -> RecordingSummary:
+def summary_of(dataset: OpenDataset, overrides: Overrides) -> RecordingSummary:
     """How much of a recording is used, and why not all of it."""
-    found = summarise(path, all_modes=wishes.all_modes)
-    share = wishes.rows[1] - wishes.rows[0]
-    used = round(found.used * (1.0 - share if wishes.is_outside else share))
+    found, path = dataset.summary, dataset.path
+    share = overrides.rows[1] - overrides.rows[0]
+    used = round(found.used * (1.0 - share if overrides.is_outside else share))
     left_out = dict(found.left_out)
     if used < found.used:
         left_out["outside the part of the time that is wanted"] = found.used - used
@@ -226,19 +250,27 @@ def summary_of(path: Path, wishes: Wishes) -> RecordingSummary:
     )
 
 
-def _validation_of(request: Request) -> tuple[tuple[Path, ...], Wishes]:
+def _truth(
+    recordings: Sequence[Recording], truth_of: Callable[[str, Robot], Robot | None]
+) -> Robot | None:
+    """The true robot, when all recordings are of one mock."""
+    first, *others = (truth_of(str(each.attributes["link"]), each.robot) for each in recordings)
+    return first if all(robot == first for robot in others) else None
+
+
+def _validation_of(request: Request) -> tuple[tuple[Path, ...], Overrides]:
     """Recordings to judge by, and which of their rows: all, or those that were not identified."""
     if request.has_split:
-        return request.recordings, replace(request.wishes, is_outside=True)
-    return request.validations, replace(request.wishes, rows=(0.0, 1.0), is_averaged=False)
+        return request.recordings, replace(request.overrides, is_outside=True)
+    return request.validations, replace(request.overrides, rows=(0.0, 1.0), is_averaged=False)
 
 
 def _rounded_notes(rounded: int) -> tuple[str, ...]:
     if not rounded:
         return ()
     return (
-        f"{rounded} further combinations would be told only by rounded numbers in the robot file, "
-        "such as 1.5708 for a right angle, and do not count",
+        f"{rounded} further combinations would be identifiable only by rounded numbers in the "
+        "robot file, such as 1.5708 for a right angle, and do not count",
     )
 
 

@@ -17,8 +17,7 @@ from estimation.identification.data.factors import Factors, triangular
 from estimation.model.base import BaseParameters
 from estimation.model.regressor import Regressor
 from estimation.signals.preparation import Prepared
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 BLOCK_S = 0.5
 """Length of a block: ten times what residuals remember after filters of 15 Hz and more."""
@@ -79,7 +78,7 @@ class Reducer:
         """Take samples in.
 
         Args:
-            prepared: Samples of one stretch of a recording.
+            prepared: Samples of one segment of a recording.
             group: Which recording it is.
         """
         repeats_s = self._repeats_s[group] if group < len(self._repeats_s) else None
@@ -160,7 +159,7 @@ class Reducer:
 
 
 class _Block(NamedTuple):
-    """Factors and rows of one stretch of time: those that count, then the others.
+    """Factors and rows of one segment of time: those that count, then the others.
 
     Its place is the number of its recording, and its phase there.
     """

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from estimation.errors import DatasetError
-from estimation.identification.data.segments import Stretches
-from estimation.recordings.segment import Stretch
+from estimation.identification.data.segments import Segments
+from estimation.recordings.segment import Segment
 from estimation.signals.preparation import PreparationSettings, Prepared, choose_settings, prepare
 from estimation.signals.repetition import average_repetitions, find_period_s
 from estimation.signals.settings import Differences, Method, Velocity
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 KEPT_ROWS_MAX = 250_000
 """Prepared rows that are kept in memory; more are read and prepared again each time."""
@@ -25,7 +22,7 @@ SLOW_SHARE = 0.03
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
+class Overrides:
     """What the user decides; None for what follows from the samples.
 
     Attributes:
@@ -55,10 +52,10 @@ class Samples:
     """The prepared samples of recordings, in order; iterate as often as needed.
 
     Args:
-        source: The recordings.
+        segments: Of the recordings.
         settings: How they are prepared.
         switching: Columns that are worked out at the full rate.
-        wishes: Which rows are wanted.
+        overrides: Which rows are wanted.
 
     Attributes:
         paths: The recordings.
@@ -69,35 +66,35 @@ class Samples:
 
     def __init__(
         self,
-        source: Sequence[Path] | Stretches,
+        segments: Segments,
         settings: PreparationSettings,
         switching: Callable[[FloatArray], FloatArray],
-        wishes: Wishes,
+        overrides: Overrides,
     ) -> None:
-        self._stretches = _stretches(source, wishes)
-        self.paths = self._stretches.paths
+        self._segments = segments
+        self.paths = segments.paths
         self.settings = settings
         self._switching = switching
-        self._wishes = wishes
+        self._overrides = overrides
         self._kept: list[tuple[int, Prepared]] | None = None
         self.lost_share = 0.0
         self.periods = 0
 
     def __iter__(self) -> Iterator[tuple[int, Prepared]]:
-        """Number of the recording, and samples of one stretch of it."""
+        """Number of the recording, and samples of one segment of it."""
         if self._kept is not None:
             yield from self._kept
             return
         kept: list[tuple[int, Prepared]] | None = []
         rows, samples, lost = 0, 0, 0
         for number in range(len(self.paths)):
-            for stretch in self._stretches.of(number):
-                samples += len(stretch)
-                lost += 0 if stretch.is_in_hole is None else int(stretch.is_in_hole.sum())
-                prepared = self._cut(prepare(stretch, self.settings, self._switching), stretch)
+            for segment in self._segments.of(number):
+                samples += len(segment)
+                lost += 0 if segment.is_in_gap is None else int(segment.is_in_gap.sum())
+                prepared = self._cut(prepare(segment, self.settings, self._switching), segment)
                 if not len(prepared):
                     continue
-                if self._wishes.is_averaged:
+                if self._overrides.is_averaged:
                     average = average_repetitions(prepared)
                     prepared = average.prepared
                     self.periods = min(self.periods or average.periods, average.periods)
@@ -124,27 +121,27 @@ class Samples:
         """The same, without numbers."""
         return (prepared for _, prepared in self)
 
-    def _cut(self, prepared: Prepared, stretch: Stretch) -> Prepared:
-        first, last = self._wishes.rows
-        if (first, last) == (0.0, 1.0) and not self._wishes.is_outside:
+    def _cut(self, prepared: Prepared, segment: Segment) -> Prepared:
+        first, last = self._overrides.rows
+        if (first, last) == (0.0, 1.0) and not self._overrides.is_outside:
             return prepared
-        total_s = (stretch.run_row + len(stretch) + stretch.rows_after) * stretch.period_s
-        start_s = stretch.t_s[0] - stretch.run_row * stretch.period_s
+        total_s = (segment.rows_before + len(segment) + segment.rows_after) * segment.period_s
+        start_s = segment.t_s[0] - segment.rows_before * segment.period_s
         share = (prepared.t_s - start_s) / total_s
         inside = (share >= first) & (share < last)
-        if self._wishes.is_outside:
+        if self._overrides.is_outside:
             inside = ~inside
         return prepared.select(inside)
 
 
 def choose_preparation(
-    source: Sequence[Path] | Stretches, wishes: Wishes
+    segments: Segments, overrides: Overrides
 ) -> tuple[PreparationSettings, tuple[str, ...]]:
     """Choose how recordings are prepared, from the beginning of each.
 
     Args:
-        source: Recordings of one rate.
-        wishes: What the user decided.
+        segments: Of recordings of one rate.
+        overrides: What the user decided.
 
     Returns:
         The settings, and sentences that say what was chosen and why.
@@ -152,36 +149,29 @@ def choose_preparation(
     Raises:
         DatasetError: A recording has no usable samples, or they differ in rate.
     """
-    stretches = _stretches(source, wishes)
     settings, notes = choose_settings(
-        stretches.beginnings(),
-        cutoff_hz=wishes.cutoff_hz,
-        velocity=wishes.velocity,
-        method=wishes.method,
-        differences=wishes.differences,
+        segments.beginnings(),
+        cutoff_hz=overrides.cutoff_hz,
+        velocity=overrides.velocity,
+        method=overrides.method,
+        differences=overrides.differences,
     )
-    if wishes.slow_rad_s == 0.0:
+    if overrides.slow_rad_s == 0.0:
         return settings, notes
-    if wishes.slow_rad_s is not None:
-        return replace(settings, exclude_slow_rad_s=wishes.slow_rad_s), notes
+    if overrides.slow_rad_s is not None:
+        return replace(settings, exclude_slow_rad_s=overrides.slow_rad_s), notes
     speeds = [
         np.abs(part.dq_rad_s).max(axis=0)
-        for stretch in stretches.beginnings()
-        if len(part := prepare(stretch, settings))
+        for segment in segments.beginnings()
+        if len(part := prepare(segment, settings))
     ]
     if not speeds:
         raise DatasetError(
-            f"{', '.join(map(str, stretches.paths))}: too short: nothing is left once the borders "
-            f"of filtered stretches are trimmed (low-pass at {settings.cutoff_hz:g} Hz)"
+            f"{', '.join(map(str, segments.paths))}: too short: nothing is left once the borders "
+            f"of filtered segments are trimmed (low-pass at {settings.cutoff_hz:g} Hz)"
         )
     fastest = np.max(speeds, axis=0)
     limits = tuple(float(f"{SLOW_SHARE * speed:.3g}") for speed in fastest)
     shown = ", ".join(f"{limit:g}" for limit in limits)
     note = f"a joint slower than {shown} rad/s does not count in the fit: it may stick there"
     return replace(settings, exclude_slow_rad_s=limits), (*notes, note)
-
-
-def _stretches(source: Sequence[Path] | Stretches, wishes: Wishes) -> Stretches:
-    if isinstance(source, Stretches):
-        return source
-    return Stretches(source, all_modes=wishes.all_modes)

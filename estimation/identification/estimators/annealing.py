@@ -6,7 +6,7 @@ of mass, signs of friction, and of every link the triangle inequalities tr(I)/2 
 its inertia about the centre of mass, I_C = Ī − S(mc)ᵀS(mc)/m, which with a positive mass say that
 its pseudo-inertia is positive definite.
 
-Two things differ from the sources. Starts are links that can exist: of points drawn evenly in a box
+Two things differ from the sources. Starts are physically consistent: of points drawn in a box
 of 52 dimensions none is, and annealing did not find back (errors of 30 to 300 %). And there is no
 first pass without penalties (ξ₁ = 0), which would only leave them again. Steps follow the cost's
 own axes, as long along each as the temperature lets it vary. Runs from several starts are computed
@@ -18,13 +18,11 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from numpy.typing import NDArray
 
 from estimation.identification.estimators.constraints import CONSISTENCY_MARGIN
 from estimation.identification.estimators.problem import Estimate, Problem
 from estimation.identification.estimators.search_space import SearchSpace, draw_start, make_space
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 STAGES = 3
 """How many weights ξ_k there are."""
@@ -45,7 +43,8 @@ ones are accepted, elsewhere long ones go further."""
 def estimate_annealing(problem: Problem) -> Estimate:
     """The best arm that simulated annealing meets, from `problem.starts` starts.
 
-    The result is checked; when no run has met an arm that can exist, a note says what it breaks.
+    The result is checked; when no run has met a physically consistent arm, a note says what it
+    breaks.
     """
     space = make_space(problem)
     generator = np.random.default_rng(problem.seed)
@@ -60,7 +59,7 @@ def estimate_annealing(problem: Problem) -> Estimate:
         is_finished = is_finished and runs.anneal(10.0 * stage, hot, deadline_s)
     notes = list(problem.bounds.notes)
     has_met = np.isfinite(runs.best_costs)
-    notes.append(f"{int(has_met.sum())} of {count} starts met an arm that can exist")
+    notes.append(f"{int(has_met.sum())} of {count} starts met a physically consistent arm")
     if has_met.any():
         x = runs.best[int(np.argmin(runs.best_costs))]
     else:

@@ -8,19 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from daq.robot import Joint, Robot
 from daq.robot.geometry import joint_poses
-
-FloatArray = NDArray[np.float64]
 
 CAD_MASS_FACTOR = 3.0
 """Where the robot file bounds no mass, it may be this many times CAD's, or as much less."""
 _REACH_FACTOR = 1.5
 """How much further than its joints and capsule a link's mass may reach, where nothing is said."""
 _ROOM = 1.001
-"""An ellipsoid that only just touches a box would leave room for a point, which is no body."""
+"""An ellipsoid that only just touches a box would leave room for a point, which is not a body."""
 
 
 @dataclass(frozen=True, slots=True)

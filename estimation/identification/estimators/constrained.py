@@ -1,4 +1,4 @@
-"""CLS-1, CLS-2 and CLS-3: least squares among arms that can exist, as convex programmes [RAM 2021].
+"""CLS-1, CLS-2 and CLS-3: least squares among physically consistent arms [RAM 2021].
 
 The cost is ‖R·(β(θ)) − z‖² on the triangular factor, so that it does not matter how many samples
 there are. Among all θ with equally good torques a faint pull towards CAD picks one (without CAD,
@@ -16,7 +16,6 @@ from typing import NoReturn
 
 import cvxpy as cp
 import numpy as np
-from numpy.typing import NDArray
 
 from estimation.errors import EstimationError, InfeasibleParametersError
 from estimation.identification.estimators.constraints import (
@@ -33,11 +32,10 @@ from estimation.identification.estimators.constraints import (
 from estimation.identification.estimators.convex import SOLVED, solve_programme
 from estimation.identification.estimators.linear import describe_weights, settle_weights
 from estimation.identification.estimators.problem import Estimate, Problem
-from estimation.identification.estimators.pseudo_inertia import pseudo_inertia
+from estimation.identification.estimators.pseudo_inertia import pseudo_inertias
 from estimation.identification.estimators.relaxation import find_relaxation
 from estimation.identification.evaluation.uncertainty import information_inflation
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 CAD_SPREAD = 0.5
 """How far, relatively, CAD is trusted by the prior: the standard deviation of a mass, say."""
@@ -54,12 +52,12 @@ def estimate_cls1(problem: Problem) -> Estimate:
 
 
 def estimate_cls2(problem: Problem) -> Estimate:
-    """Every link can exist."""
+    """Every link is physically consistent."""
     return _estimate("cls2", problem, Realism.CONSISTENT)
 
 
 def estimate_cls2_wls(problem: Problem) -> Estimate:
-    """Every link can exist, and joints are weighed by their noise as in WLS.
+    """Every link is physically consistent, and joints are weighed by their noise as in WLS.
 
     Raises:
         DatasetError: The data do not excite all base parameters.
@@ -70,7 +68,7 @@ def estimate_cls2_wls(problem: Problem) -> Estimate:
 
 
 def estimate_cls3(problem: Problem) -> Estimate:
-    """Every link can exist inside its ellipsoid, where one is known."""
+    """Every link is physically consistent inside its ellipsoid, where one is known."""
     found = _estimate("cls3", problem, Realism.DENSITY)
     bounds = problem.bounds
     links = zip(bounds.joint_names, bounds.links, strict=True)
@@ -82,7 +80,7 @@ def estimate_cls3(problem: Problem) -> Estimate:
 
 
 def estimate_cls2_prior(problem: Problem) -> Estimate:
-    """Every link can exist, and is as near to CAD as the data allow.
+    """Every link is physically consistent, and is as near to CAD as the data allow.
 
     Raises:
         EstimationError: The robot file knows no links.
@@ -95,7 +93,7 @@ def estimate_cls2_prior(problem: Problem) -> Estimate:
 
 
 def find_consistent(problem: Problem, beta: FloatArray) -> FloatArray | None:
-    """A θ that can exist with exactly these base parameters, or None.
+    """A physically consistent θ with exactly these base parameters, or None.
 
     Args:
         problem: Of the arm; bounds on masses are not asked for.
@@ -155,12 +153,18 @@ def _estimate(
     notes = list(problem.bounds.notes)
     if weights is not None:
         notes.append(describe_weights(weights))
-    active = [bound.name for bound in bounds if float(bound.excess.value) > -1e-5]
+    active = tuple(bound.name for bound in bounds if float(bound.excess.value) > -1e-5)
     if active:
         notes.append(f"at its bound: {', '.join(active[:6])}{' …' if len(active) > 6 else ''}")
     if status != "optimal":
         notes.append("the solver stopped short of its own accuracy")
-    return Estimate(method=method, beta=problem.base.of(theta), theta=theta, notes=tuple(notes))
+    return Estimate(
+        method=method,
+        beta=problem.base.of(theta),
+        theta=theta,
+        notes=tuple(notes),
+        active_bounds=active,
+    )
 
 
 def _cost(
@@ -196,7 +200,7 @@ def _prior(problem: Problem, x: cp.Variable, scales: Scales) -> cp.Expression:
     divergences = []
     for joint in range(problem.regressor.parameters.joint_count):
         link = (problem.cad / scales.theta)[10 * joint : 10 * (joint + 1)]
-        inverse_root = np.linalg.inv(np.linalg.cholesky(pseudo_inertia(link)))
+        inverse_root = np.linalg.inv(np.linalg.cholesky(pseudo_inertias(link)))
         relative = inverse_root @ scaled_pseudo_inertia(x, joint) @ inverse_root.T
         divergences.append(cp.trace(relative) - cp.log_det(relative))
     return weight * cp.sum(divergences)

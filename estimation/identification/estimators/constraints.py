@@ -11,14 +11,12 @@ from enum import StrEnum
 
 import cvxpy as cp
 import numpy as np
-from numpy.typing import NDArray
 
 from estimation.identification.estimators.bounds import Bounds, Ellipsoid, LinkBound
 from estimation.identification.estimators.problem import Problem
 from estimation.identification.estimators.pseudo_inertia import BASIS
 from estimation.model.parameters import Parameters
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray, Rows
 
 CONSISTENCY_MARGIN = 1e-6
 """Least eigenvalue of a scaled pseudo-inertia: positive definite by more than a solver's error."""
@@ -99,17 +97,11 @@ def matrix_inequalities(x: cp.Variable, joints: int) -> list[cp.Constraint]:
     return [scaled_pseudo_inertia(x, joint) >> margin for joint in range(joints)]
 
 
-def opposing(parameters: Parameters) -> NDArray[np.intp]:
+def opposing(parameters: Parameters) -> Rows:
     """Elements of θ that are never negative: friction opposes motion, drive inertia resists."""
     kinds = ("viscous", "coulomb", "drive_inertia")
-    return np.array(
-        [
-            index
-            for index, item in enumerate(parameters.items)
-            if item.kind.removeprefix("motor_") in kinds
-        ],
-        dtype=np.intp,
-    )
+    items = enumerate(parameters.items)
+    return np.array([index for index, item in items if item.term in kinds], dtype=np.intp)
 
 
 def signs(x: cp.Variable, parameters: Parameters) -> list[cp.Constraint]:
@@ -152,7 +144,7 @@ def link_bounds(x: cp.Variable, bounds: Bounds, scales: Scales, *, realism: Real
     return result
 
 
-def widened(bounds: Bounds, slacks: dict[str, float]) -> Bounds:
+def with_slacks(bounds: Bounds, slacks: dict[str, float]) -> Bounds:
     """Bounds on masses and centres of mass moved outwards, by name of the bound."""
 
     def pair(

@@ -13,11 +13,10 @@ References: [Janot 2014].
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from estimation.errors import DatasetError, EstimationError
 from estimation.identification.data.reduction import PIECE_SAMPLES, design
@@ -31,11 +30,10 @@ from estimation.identification.estimators.linear import (
 from estimation.identification.estimators.problem import Estimate, Instruments, Problem
 from estimation.model.forward_dynamics import ForwardDynamics
 from estimation.model.regressor import Regressor
-from estimation.model.simulation import simulate_stretch
-from estimation.recordings.segment import Stretch
+from estimation.model.simulation import simulate_segment
+from estimation.recordings.segment import Segment
 from estimation.signals.preparation import PreparationSettings, Prepared, prepare
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray, Rows
 
 ROUNDS = 4
 _SETTLED = 1e-3
@@ -47,14 +45,14 @@ _UNLIKE = 1e6
 def make_instruments(
     regressor: Regressor,
     settings: PreparationSettings,
-    stretches: Callable[[], Iterator[Stretch]],
+    segments: Iterable[Segment],
 ) -> Instruments | None:
     """Instruments of recordings, as good as what they hold allows.
 
     Args:
         regressor: Of the arm.
         settings: How the samples were prepared.
-        stretches: Goes through the same samples, not prepared.
+        segments: The same samples, not prepared; gone through again and again.
 
     Returns:
         Simulated motion where references and gains were recorded throughout, else the reference
@@ -64,30 +62,30 @@ def make_instruments(
     if _without_drives(regressor):
         return None
     has_gains = True
-    for stretch in stretches():
-        if not _is_known(stretch.reference_position_rad, stretch.reference_velocity_rad_s):
+    for segment in segments:
+        if not _is_known(segment.reference_position_rad, segment.reference_velocity_rad_s):
             return None
-        has_gains = has_gains and _is_known(stretch.kp_a_per_rad, stretch.kd_a_s_per_rad)
+        has_gains = has_gains and _is_known(segment.kp_a_per_rad, segment.kd_a_s_per_rad)
 
     def simulated(theta: FloatArray) -> Iterator[Prepared]:
         arm = ForwardDynamics(regressor.robot, regressor.parameters, theta)
-        for stretch in stretches():
-            motion = simulate_stretch(arm, regressor.robot, stretch)
-            yield _prepared(stretch, motion.q_rad, motion.dq_rad_s)
+        for segment in segments:
+            motion = simulate_segment(arm, regressor.robot, segment)
+            yield _prepared(segment, motion.q_rad, motion.dq_rad_s)
 
     def referred(_theta: FloatArray) -> Iterator[Prepared]:
-        for stretch in stretches():
+        for segment in segments:
             yield _prepared(
-                stretch, stretch.reference_position_rad, stretch.reference_velocity_rad_s
+                segment, segment.reference_position_rad, segment.reference_velocity_rad_s
             )
 
     def _prepared(
-        stretch: Stretch, q_rad: FloatArray | None, dq_rad_s: FloatArray | None
+        segment: Segment, q_rad: FloatArray | None, dq_rad_s: FloatArray | None
     ) -> Prepared:
         # `make_instruments` has seen that there are references.
         motion = replace(
-            stretch,
-            q_rad=stretch.q_rad if q_rad is None else q_rad,
+            segment,
+            q_rad=segment.q_rad if q_rad is None else q_rad,
             dq_rad_s=dq_rad_s,
             velocity_lag_s=0.0,
         )
@@ -180,7 +178,7 @@ def _solve(
 def _aligned(
     samples: Iterator[Prepared], motions: Iterator[Prepared]
 ) -> Iterator[tuple[Prepared, Prepared]]:
-    """Samples with the motion at the same times; rows and stretches that were cut are left out."""
+    """Samples with the motion at the same times; rows and segments that were cut are left out."""
     for part in samples:
         if not len(part):
             continue
@@ -196,7 +194,7 @@ def _aligned(
             raise DatasetError(f"{part.source}: has samples that no instruments belong to")
 
 
-def _rows_of(motion: Prepared, rows: NDArray[np.intp]) -> Prepared:
+def _rows_of(motion: Prepared, rows: Rows) -> Prepared:
     names = ("t_s", "q_rad", "dq_rad_s", "ddq_rad_s2", "tau_nm", "tau_raw_nm", "use")
     parts = {name: getattr(motion, name)[rows] for name in names}
     if motion.switching is not None:

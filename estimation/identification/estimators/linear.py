@@ -1,7 +1,7 @@
 """Estimators of base parameters that are linear algebra: ULS, WLS, IRLS and total least squares.
 
-None of them knows physics: what they find may belong to no arm that can exist. Their residual is
-the floor under every estimator that does.
+None of them knows physics: what they find may belong to no physically consistent arm. Their
+residual is the floor under every estimator that does.
 """
 
 from __future__ import annotations
@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from estimation.errors import DatasetError
 from estimation.identification.data.factors import Factors, triangular
 from estimation.identification.data.reduction import PIECE_SAMPLES, design
 from estimation.identification.estimators.problem import Estimate, Problem
-
-FloatArray = NDArray[np.float64]
+from estimation.types import Flags, FloatArray
 
 _SINGULAR = 1e-10
 """A direction that the data hold less of, relative to the best one (columns of length 1)."""
@@ -178,9 +176,7 @@ def estimate_tls(problem: Problem) -> Estimate:
     return Estimate(method="tls", beta=beta)
 
 
-def _rows(
-    problem: Problem, beta: FloatArray
-) -> Iterator[tuple[FloatArray, FloatArray, NDArray[np.bool_]]]:
+def _rows(problem: Problem, beta: FloatArray) -> Iterator[tuple[FloatArray, FloatArray, Flags]]:
     """[Φ₁ τ], residuals and which rows count, piece by piece."""
     for prepared in problem.samples():
         for first in range(0, len(prepared.t_s), PIECE_SAMPLES):

@@ -67,11 +67,13 @@ METHODS: Final = {
         Method("tls", "total least squares", estimate_tls),
         Method("iv", "instrumental variables (IDIM-IV)", estimate_iv, is_quick=False),
         Method("cls1", "bounds on masses and centres of mass", estimate_cls1),
-        Method("cls2", "every link can exist", estimate_cls2),
-        Method("cls3", "every link can exist inside its ellipsoid", estimate_cls3),
-        Method("cls2-prior", "every link can exist, near CAD", estimate_cls2_prior),
+        Method("cls2", "every link is physically consistent", estimate_cls2),
+        Method("cls3", "every link is physically consistent inside its ellipsoid", estimate_cls3),
+        Method("cls2-prior", "every link is physically consistent, near CAD", estimate_cls2_prior),
         Method(
-            "cls2-wls", "every link can exist, joints weighed by their noise", estimate_cls2_wls
+            "cls2-wls",
+            "every link is physically consistent, joints weighed by their noise",
+            estimate_cls2_wls,
         ),
         Method("slsqp", "local search from many starts", estimate_slsqp, is_quick=False),
         Method("sa", "simulated annealing with penalties", estimate_annealing, is_quick=False),

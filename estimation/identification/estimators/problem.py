@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
-
 from estimation.identification.data.factors import Factors
 from estimation.identification.estimators.bounds import Bounds
 from estimation.model.base import BaseParameters
 from estimation.model.regressor import Regressor
 from estimation.signals.preparation import Prepared
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +18,8 @@ class Instruments:
     """Motion that goes with the samples but does not contain the measurement's noise.
 
     Attributes:
-        motion: From θ, shape (p,), to prepared motion, stretch by stretch as `Problem.samples`; it
-            may have more rows and more stretches than those.
+        motion: From θ, shape (p,), to prepared motion, segment by segment as `Problem.samples`; it
+            may have more rows and more segments than those.
         is_simulated: Whether a simulation with θ makes it; otherwise it is the reference itself.
     """
 
@@ -70,9 +66,11 @@ class Estimate:
         beta: Base parameters, shape (r,).
         theta: All parameters, shape (p,), where the method tells them; else None.
         notes: What a reader should know of it.
+        active_bounds: Names of the bounds that hold it back.
     """
 
     method: str
     beta: FloatArray
     theta: FloatArray | None = None
     notes: tuple[str, ...] = ()
+    active_bounds: tuple[str, ...] = ()

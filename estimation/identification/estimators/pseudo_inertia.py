@@ -1,4 +1,4 @@
-"""The pseudo-inertia of a link: linear in its ten parameters, positive definite when it can exist.
+"""The pseudo-inertia: linear in a link's ten parameters, positive definite when it is consistent.
 
 J = ∫(x, 1)(x, 1)ᵀ dm = [[Σ, mc], [mcᵀ, m]] with Σ = tr(Ī)/2·1 − Ī. A positive definite inertia
 alone is not enough: J ≻ 0 says that there is mass, somewhere, that has these moments.
@@ -11,11 +11,10 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from estimation.model.parameters import INERTIAL
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 
 def _basis() -> FloatArray:
@@ -37,7 +36,7 @@ BASIS: Final = _basis()
 """J = Σ BASIS[k]·π[k]."""
 
 
-def pseudo_inertia(link: ArrayLike) -> FloatArray:
+def pseudo_inertias(link: ArrayLike) -> FloatArray:
     """J of a link's ten parameters, or of many, shape (…, 10) → (…, 4, 4)."""
     return np.tensordot(np.asarray(link, dtype=np.float64), BASIS, axes=1)
 
@@ -58,6 +57,6 @@ def link_parameters(pseudo: ArrayLike) -> FloatArray:
 
 
 def least_eigenvalues(theta: ArrayLike, joint_count: int) -> FloatArray:
-    """Of each link's J, shape (n_joints,): positive where the link can exist."""
+    """Of each link's J, shape (n_joints,): positive where the link is physically consistent."""
     links = np.asarray(theta, dtype=np.float64)[: 10 * joint_count].reshape(joint_count, 10)
-    return np.asarray(np.linalg.eigvalsh(pseudo_inertia(links))[:, 0], dtype=np.float64)
+    return np.asarray(np.linalg.eigvalsh(pseudo_inertias(links))[:, 0], dtype=np.float64)

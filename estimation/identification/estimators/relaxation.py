@@ -17,7 +17,7 @@ from estimation.identification.estimators.constraints import (
     link_bounds,
     matrix_inequalities,
     signs,
-    widened,
+    with_slacks,
 )
 from estimation.identification.estimators.convex import solve_programme
 from estimation.identification.estimators.problem import Problem
@@ -85,7 +85,7 @@ def find_relaxation(
     has_ellipsoids = realism is Realism.DENSITY
     firm = link_bounds(x, bounds, scales, realism=Realism.CONSISTENT if has_ellipsoids else realism)
     slacks = _least_relaxation(x, fixed, firm)
-    wider = widened(bounds, {name: _MORE * size + 1e-6 for name, size, _ in slacks})
+    wider = with_slacks(bounds, {name: _MORE * size + 1e-6 for name, size, _ in slacks})
     factors = ellipsoid_factors(wider) if has_ellipsoids else {}
     links = [
         link

@@ -18,7 +18,6 @@ import time
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from estimation.errors import EstimationError
@@ -26,8 +25,7 @@ from estimation.identification.estimators.constraints import CONSISTENCY_MARGIN
 from estimation.identification.estimators.problem import Estimate, Problem
 from estimation.identification.estimators.pseudo_inertia import BASIS
 from estimation.identification.estimators.search_space import SearchSpace, draw_start, make_space
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 TIME_MAX_S = 3.0
 """No further start begins after this long."""
@@ -39,7 +37,7 @@ _SAME = 1e-3
 
 
 def estimate_slsqp(problem: Problem) -> Estimate:
-    """The best arm that can exist, found by SLSQP from `problem.starts` starts.
+    """The best physically consistent arm, found by SLSQP from `problem.starts` starts.
 
     The first start is CAD itself (or the middle of the bounds), the others are drawn around it.
 
@@ -75,7 +73,8 @@ def estimate_slsqp(problem: Problem) -> Estimate:
     same = sum(cost <= best_cost * (1.0 + _SAME) + 1e-12 for cost, _ in found)
     notes = [
         *problem.bounds.notes,
-        f"{len(found)} of {tried} starts ended with an arm that can exist, {same} with this one",
+        f"{len(found)} of {tried} starts ended with a physically consistent arm, {same} with this "
+        "one",
     ]
     theta = space.scales.theta * best
     return Estimate(method="slsqp", beta=problem.base.of(theta), theta=theta, notes=tuple(notes))

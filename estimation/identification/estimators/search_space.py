@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import cvxpy as cp
 import numpy as np
-from numpy.typing import NDArray
 
 from estimation.errors import EstimationError
 from estimation.identification.estimators.bounds import LinkBound
@@ -23,10 +22,9 @@ from estimation.identification.estimators.constraints import (
     opposing,
 )
 from estimation.identification.estimators.problem import Problem
-from estimation.identification.estimators.pseudo_inertia import link_parameters, pseudo_inertia
+from estimation.identification.estimators.pseudo_inertia import link_parameters, pseudo_inertias
 from estimation.model.parameters import Parameters
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 TOLERANCE = 1e-6
 """By how much a bound may be missed, in scaled units: what a solver's rounding leaves."""
@@ -74,7 +72,7 @@ class SearchSpace:
     def pseudo_inertias(self, x: FloatArray) -> FloatArray:
         """Scaled ones of all links; shape (…, p) → (…, n_joints, 4, 4)."""
         joints = self.parameters.joint_count
-        return pseudo_inertia(x[..., : 10 * joints].reshape(*x.shape[:-1], joints, 10))
+        return pseudo_inertias(x[..., : 10 * joints].reshape(*x.shape[:-1], joints, 10))
 
     def violations(self, x: FloatArray) -> tuple[str, ...]:
         """Names of the constraints that x breaks; none where it is feasible."""
@@ -82,7 +80,7 @@ class SearchSpace:
         broken = [self.names[index] for index in np.flatnonzero(excess > TOLERANCE)]
         least = np.linalg.eigvalsh(self.pseudo_inertias(x))[:, 0]
         for joint in np.flatnonzero(least < 0.5 * CONSISTENCY_MARGIN):
-            broken.append(f"link of {self.parameters.joint_names[joint]} can exist")
+            broken.append(f"link of {self.parameters.joint_names[joint]} is physically consistent")
         return tuple(broken)
 
 
@@ -117,7 +115,7 @@ def make_space(problem: Problem) -> SearchSpace:
 def draw_start(
     problem: Problem, space: SearchSpace, generator: np.random.Generator, *, spread: float = 0.4
 ) -> FloatArray:
-    """An x to begin at: links that can exist around CAD, or around the middle of the bounds.
+    """An x to begin at: physically consistent links around CAD, or around the middle of the bounds.
 
     J' = L·exp(S)·Lᵀ with J = LLᵀ and S symmetric, normal: positive definite whatever is drawn.
 
@@ -139,7 +137,7 @@ def draw_start(
             centre[space.parameters.link(joint)] = _middle_link(space, joint)
     x = centre * np.exp(spread * generator.standard_normal(len(centre)))
     for joint in range(joints):
-        root = np.linalg.cholesky(pseudo_inertia(centre[space.parameters.link(joint)]))
+        root = np.linalg.cholesky(pseudo_inertias(centre[space.parameters.link(joint)]))
         square = generator.standard_normal((4, 4))
         values, vectors = np.linalg.eigh(0.5 * spread * (square + square.T))
         half = root @ vectors * np.exp(0.5 * values)

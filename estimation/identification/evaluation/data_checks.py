@@ -10,14 +10,12 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from estimation.identification.estimators.linear import solve
 from estimation.identification.estimators.problem import Problem
 from estimation.identification.evaluation.traces import Trace
 from estimation.identification.result import RecordingSummary
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 _BEYOND_DOUBT = 30.0
 """Ordinary standard deviations by which friction must be negative: they are 2 to 6 times too small,
@@ -36,7 +34,7 @@ _STILL = 5e-3
 """Of the fastest joint's speed: a joint that is slower than this is at rest."""
 
 
-class Suspicions(NamedTuple):
+class DataChecks(NamedTuple):
     """Sentences.
 
     Attributes:
@@ -48,9 +46,9 @@ class Suspicions(NamedTuple):
     doubts: tuple[str, ...] = ()
 
 
-def find_suspicions(
+def check_data(
     problem: Problem, traces: Sequence[Trace], recordings: Sequence[RecordingSummary] = ()
-) -> Suspicions:
+) -> DataChecks:
     """Look for mistakes that people make.
 
     Args:
@@ -80,7 +78,7 @@ def find_suspicions(
                 f"torques seem to be measured at least {1e3 * abs(late_s):.2g} ms {side} than "
                 "positions, which changes friction"
             )
-    return Suspicions(tuple(problems), tuple(doubts))
+    return DataChecks(tuple(problems), tuple(doubts))
 
 
 def still_joints(trace: Trace, joint_names: Sequence[str]) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
-"""What is said of an estimate: errors on data it knows and does not know, and whether it can exist.
+"""What is said of an estimate: errors on known and unknown data, and physical consistency.
 
 Errors are stated twice: over the rows in which a joint moves, which are those that are fitted, and
-over all rows. At a reversal a joint may stick, and then friction is no function of its speed.
+over all rows. At a reversal a joint may stick, and then friction is not a function of its speed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from estimation.errors import EstimationError
 from estimation.identification.data.factors import Factors, folds
@@ -21,8 +20,7 @@ from estimation.identification.estimators.methods import METHODS
 from estimation.identification.estimators.problem import Estimate, Problem
 from estimation.identification.estimators.pseudo_inertia import least_eigenvalues
 from estimation.identification.result import ErrorsPercent, MethodResult
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 POSTURES = 200
 """Drawn within the joint limits, for B(q)."""
@@ -78,9 +76,8 @@ def judge(
     """
     parameters = problem.regressor.parameters
     theta = estimate.theta
-    notes = list(estimate.notes)
     if theta is None:
-        # A method that tells base parameters only: is there any arm that has them?
+        # A method that determines base parameters only: is there any arm that has them?
         theta = find_consistent(problem, estimate.beta)
         is_consistent = theta is not None
         if theta is None:
@@ -105,7 +102,8 @@ def judge(
         seconds=seconds,
         base=tuple(estimate.beta.tolist()),
         theta=None if estimate.theta is None else tuple(estimate.theta.tolist()),
-        notes=tuple(notes),
+        notes=estimate.notes,
+        active_bounds=estimate.active_bounds,
     )
 
 

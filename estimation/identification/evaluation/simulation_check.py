@@ -4,33 +4,31 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from estimation.errors import EstimationError
 from estimation.identification.estimators.problem import Problem
-from estimation.identification.result import SimulationErrors
+from estimation.identification.result import SimulationCheck
 from estimation.model.forward_dynamics import ForwardDynamics
 from estimation.model.simulation import WINDOW_S, closed_loop_errors, open_loop_errors
-from estimation.recordings.dataset import read_stretches
-from estimation.recordings.segment import Stretch
+from estimation.recordings.dataset import OpenDataset
+from estimation.recordings.segment import Segment
 
 _LONGEST_S = 20.0
 """What is simulated of a recording."""
 
 
 def simulate_recording(
-    problem: Problem, theta: tuple[float, ...], path: Path, *, all_modes: bool
-) -> SimulationErrors:
+    problem: Problem, theta: tuple[float, ...], dataset: OpenDataset
+) -> SimulationCheck:
     """Simulate the beginning of a recording with identified parameters.
 
     Args:
         problem: The arm.
         theta: All of its parameters.
-        path: The recording.
-        all_modes: As for `read_stretches`.
+        dataset: The recording.
 
     Returns:
         Errors in the recorded control loop and under the recorded torques; what could not be
@@ -39,8 +37,8 @@ def simulate_recording(
     regressor = problem.regressor
     notes: list[str] = []
     closed = opened = None
-    for stretch in islice(read_stretches(path, all_modes=all_modes), 1):
-        part = _beginning(stretch)
+    for segment in islice(dataset.segments(), 1):
+        part = _beginning(segment)
         try:
             arm = ForwardDynamics(regressor.robot, regressor.parameters, np.array(theta))
             opened = open_loop_errors(arm, part)
@@ -58,7 +56,7 @@ def simulate_recording(
             closed = closed_loop_errors(arm, regressor.robot, part)
         except EstimationError as error:
             notes.append(f"closed loop: {error}")
-    return SimulationErrors(
+    return SimulationCheck(
         closed_loop_position_rms_rad=closed.rms_rad if closed else None,
         closed_loop_torque_percent=closed.torque_percent if closed else None,
         open_loop_position_rms_rad=opened.rms_rad if opened else None,
@@ -67,16 +65,16 @@ def simulate_recording(
     )
 
 
-def _beginning(stretch: Stretch) -> Stretch:
-    rows = min(len(stretch), round(_LONGEST_S / stretch.period_s))
-    if rows == len(stretch):
-        return stretch
+def _beginning(segment: Segment) -> Segment:
+    rows = min(len(segment), round(_LONGEST_S / segment.period_s))
+    if rows == len(segment):
+        return segment
     names = (
-        *("t_s", "is_in_hole", "q_rad", "dq_rad_s", "tau_nm", "iq_a", "reference_position_rad"),
+        *("t_s", "is_in_gap", "q_rad", "dq_rad_s", "tau_nm", "iq_a", "reference_position_rad"),
         *("reference_velocity_rad_s", "kp_a_per_rad", "kd_a_s_per_rad", "ki_a_per_rad_s"),
     )
-    values = {name: getattr(stretch, name) for name in names}
+    values = {name: getattr(segment, name) for name in names}
     cut: dict[str, Any] = {
         name: None if value is None else value[:rows] for name, value in values.items()
     }
-    return replace(stretch, ends_run=False, **cut)
+    return replace(segment, is_end=False, **cut)

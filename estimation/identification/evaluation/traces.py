@@ -6,15 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from daq.recording.text import plain
 from estimation.identification.data.reduction import PIECE_SAMPLES, design
 from estimation.identification.estimators.problem import Problem
 from estimation.identification.result import ResidualTest
 from estimation.signals.preparation import Prepared
-
-FloatArray = NDArray[np.float64]
+from estimation.types import Flags, FloatArray
 
 ROWS_MAX = 20_000
 """Of a trace: the beginning of a long recording stands for all of it."""
@@ -44,7 +42,7 @@ class Trace:
     measured_nm: FloatArray
     raw_nm: FloatArray
     predicted_nm: FloatArray
-    use: NDArray[np.bool_]
+    use: Flags
 
 
 def make_trace(

@@ -9,22 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
 from scipy.special import stdtrit
 
 from estimation.errors import DatasetError
 from estimation.identification.data.factors import Factors, triangular
 from estimation.identification.estimators.linear import solve
-
-FloatArray = NDArray[np.float64]
+from estimation.regression.bootstrap import draw_changes
+from estimation.types import FloatArray, Rows
 
 REPLICATES = 500
 ESSENTIAL_PERCENT = 30.0
-"""Base parameters whose relative standard deviation is above this are not told by the data
-(the rule of Gautier and Khalil)."""
-_MISSING = 1e-10
-_ATTEMPTS = 50
+"""Base parameters whose relative standard deviation is above this are not identifiable from the
+data (the rule of Gautier and Khalil)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +62,6 @@ def bootstrap(
 ) -> FloatArray:
     """Base parameters had other blocks of time come by.
 
-    With Φ₁ = QR and e the residuals, a draw with block b c_b times gives exactly
-    β* = β + R⁻¹(Σ c_b Q_bᵀQ_b)⁻¹ Σ c_b Q_bᵀe_b.
-
     Args:
         factors: Of the data; at least two blocks.
         beta: Least-squares estimate, shape (r,).
@@ -97,25 +92,8 @@ def bootstrap(
     grams = np.add.reduceat(np.einsum("bij,bik->bjk", basis, basis), starts)
     moments = np.add.reduceat(np.einsum("bij,bi->bj", basis, errors), starts)
     generator = np.random.default_rng(seed)
-    draws = np.empty((replicates, rank))
-    waiting = np.arange(replicates)
-    for _ in range(_ATTEMPTS):
-        counts = generator.multinomial(count, np.full(count, 1.0 / count), size=waiting.size)
-        drawn = np.tensordot(counts.astype(float), grams, axes=1)
-        held = np.linalg.eigvalsh(drawn)
-        is_sound = held[:, 0] > _MISSING * held[:, -1]
-        sound = waiting[is_sound]
-        changes = np.linalg.solve(drawn[is_sound], (counts[is_sound] @ moments)[..., np.newaxis])[
-            ..., 0
-        ]
-        draws[sound] = beta + changes @ inverse.T
-        waiting = waiting[~is_sound]
-        if not waiting.size:
-            return draws
-    raise DatasetError(
-        f"draws of {count} blocks hardly ever tell all base parameters: a few of them are excited "
-        "only briefly; record for longer"
-    )
+    changes = draw_changes(grams, moments, replicates=replicates, generator=generator)
+    return beta + changes @ inverse.T
 
 
 def find_uncertainty(factors: Factors, *, seed: int = 0) -> Uncertainty:
@@ -150,7 +128,7 @@ def information_inflation(factors: Factors) -> float:
     return max(1.0, float(np.median(ratios)) ** 2)
 
 
-def essential(factors: Factors, *, limit_percent: float = ESSENTIAL_PERCENT) -> NDArray[np.intp]:
+def essential(factors: Factors, *, limit_percent: float = ESSENTIAL_PERCENT) -> Rows:
     """Base parameters that are left when the least sure one is dropped again and again.
 
     Args:
@@ -180,7 +158,7 @@ def essential(factors: Factors, *, limit_percent: float = ESSENTIAL_PERCENT) -> 
     return kept
 
 
-def _cluster_starts(factors: Factors) -> NDArray[np.intp]:
+def _cluster_starts(factors: Factors) -> Rows:
     """Where clusters begin among the blocks sorted by cluster."""
     ordered = np.sort(factors.clusters)
     return np.concatenate([[0], np.flatnonzero(np.diff(ordered)) + 1])

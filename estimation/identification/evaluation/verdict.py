@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from estimation.identification.evaluation.data_checks import Suspicions
+from estimation.identification.evaluation.data_checks import DataChecks
 from estimation.identification.result import (
     BaseParameter,
     MethodResult,
@@ -20,7 +20,7 @@ _JOINT_PERCENT, _JOINT_USELESS_PERCENT = 20.0, 50.0
 """Of one joint's torque: worth a look, and useless; one joint's gravity hides the others."""
 _MEMORY_S = 0.15
 """Residuals that remember longer than this hold something that the model does not."""
-_TOLD_PERCENT = 30.0
+_IDENTIFIABLE_PERCENT = 30.0
 _SAME_PERCENT = 1e-9
 _DISAGREE, _CONTRADICT = 1.5, 3.0
 """Times the floor's error, from which on constraints and data disagree, or contradict."""
@@ -33,7 +33,7 @@ def reach_verdict(
     joint_names: Sequence[str],
     residuals: Sequence[ResidualTest] = (),
     base: Sequence[BaseParameter] = (),
-    suspicions: Suspicions | None = None,
+    data_checks: DataChecks | None = None,
     is_relaxed: bool = False,
 ) -> Verdict:
     """Judge the chosen method.
@@ -44,11 +44,11 @@ def reach_verdict(
         joint_names: For the words.
         residuals: What it leaves.
         base: Its base parameters.
-        suspicions: What in the data looks like a mistake.
+        data_checks: What in the data looks like a mistake.
         is_relaxed: Whether bounds had to give way.
 
     Returns:
-        Usable when it can exist and predicts torques, best on data it does not know.
+        Usable when it is physically consistent and predicts torques, best on data it does not know.
     """
     row = next(method for method in methods if method.name == chosen)
     floor = next((method for method in methods if method.name == "uls"), None)
@@ -62,9 +62,9 @@ def reach_verdict(
             problems.append("its constraints and the data contradict: check masses and units")
         elif ratio > _DISAGREE:
             doubts.append("its constraints and the data disagree: check masses and units")
-    if suspicions is not None:
-        problems += suspicions.problems
-        doubts += suspicions.doubts
+    if data_checks is not None:
+        problems += data_checks.problems
+        doubts += data_checks.doubts
     if is_relaxed:
         doubts.append("bounds had to give way")
     worst = max(joint_names, key=errors.__getitem__)
@@ -95,7 +95,7 @@ def _problems(
     cad = next((method for method in methods if method.name == "cad"), None)
     problems = []
     if not row.consistent:
-        problems.append("no arm with these parameters can exist")
+        problems.append("it is not physically consistent")
     if not row.inertia_matrix_positive:
         problems.append("its inertia matrix is not positive definite everywhere")
     if not judged.moving <= _GOOD_PERCENT:
@@ -139,12 +139,12 @@ def _doubts(
         if test.memory_s > _MEMORY_S and errors[test.joint] > 1.0
     ]
     if slow:
-        doubts.append(f"what is left is no noise but lasts, at {_few(slow)}")
-    if any(note.startswith("at its bound") for note in row.notes):
+        doubts.append(f"what is left is not noise but lasts, at {_few(slow)}")
+    if row.active_bounds:
         doubts.append("bounds hold it back (see its notes)")
-    unsure = sum(parameter.relative_percent > _TOLD_PERCENT for parameter in base)
+    unsure = sum(parameter.relative_percent > _IDENTIFIABLE_PERCENT for parameter in base)
     if base and unsure > 0.5 * len(base):
-        doubts.append(f"the data hardly tell {unsure} of {len(base)} base parameters")
+        doubts.append(f"the data hardly determine {unsure} of {len(base)} base parameters")
     return doubts
 
 

@@ -9,7 +9,7 @@ from daq.robot.editing.edit import IDENTIFIED, with_friction, with_links
 from estimation.model.parameters import DYNAMICS, Parameters
 
 _DIGITS = 12
-"""Enough that a link at the edge of what can exist stays inside."""
+"""Enough that a link at the edge of what is physically consistent stays inside."""
 _BEYOND = 1e-6
 """Of a bounded value: what is beyond its bound by less is at it."""
 
@@ -32,7 +32,7 @@ def identified_text(
         to `[joints.dynamics]`. Comments beside numbers that change become "identified".
 
     Raises:
-        ConfigError: The links break the file's own bounds, or cannot exist.
+        ConfigError: The links break the file's own bounds, or are not physically consistent.
     """
     links = {
         joint.name: _link(joint, theta[parameters.link(index)])

@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 import cvxpy as cp
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from estimation.errors import DatasetError, EstimationError
@@ -34,8 +33,7 @@ from estimation.identification.evaluation.uncertainty import (
 )
 from estimation.identification.result import Interval
 from estimation.model.parameters import INERTIAL
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray, Rows
 
 DRAWS = 200
 _MASS_KG, _LENGTH_M = 0.3, 0.1
@@ -101,7 +99,7 @@ def identify_payload(without: Problem, with_load: Problem) -> Payload:
     intervals = _intervals(
         _described(parameters), np.array(solved), min(bare.blocks, loaded.blocks)
     )
-    identifiable, sigma = _told(matrix, whitening)
+    identifiable, sigma = _find_identifiable(matrix, whitening)
     return Payload(
         parameters=parameters,
         mass_kg=intervals[0],
@@ -114,7 +112,7 @@ def identify_payload(without: Problem, with_load: Problem) -> Payload:
     )
 
 
-def _link_rows(problem: Problem) -> NDArray[np.intp]:
+def _link_rows(problem: Problem) -> Rows:
     items = problem.regressor.parameters.items
     kinds = [items[index].kind for index in problem.base.independent]
     return np.array([row for row, kind in enumerate(kinds) if kind in INERTIAL], dtype=np.intp)
@@ -129,7 +127,7 @@ class _Base(NamedTuple):
     blocks: int
 
 
-def _base(problem: Problem, rows: NDArray[np.intp], seed: int) -> _Base:
+def _base(problem: Problem, rows: Rows, seed: int) -> _Base:
     """Least squares and draws of it: what physics adds is added to the difference, once."""
     factors = problem.factors
     beta = solve(factors.total(), problem.base.rank, base_symbols(problem))
@@ -156,7 +154,7 @@ def _intervals(values: FloatArray, draws: FloatArray, blocks: int) -> list[Inter
 
 
 class _Fit:
-    """min ‖target − matrix·δπ‖² over bodies that can exist, for one target after another."""
+    """min ‖target − matrix·δπ‖² over physically consistent bodies, for one target after another."""
 
     def __init__(self, matrix: FloatArray) -> None:
         lengths = np.array([1.0, *(_LENGTH_M,) * 3, *(_LENGTH_M**2,) * 6])
@@ -194,7 +192,9 @@ def _described(link: FloatArray) -> FloatArray:
     return np.concatenate([[link[0]], centre, link[4:] - steiner])
 
 
-def _told(matrix: FloatArray, whitening: FloatArray) -> tuple[tuple[bool, ...], FloatArray]:
+def _find_identifiable(
+    matrix: FloatArray, whitening: FloatArray
+) -> tuple[tuple[bool, ...], FloatArray]:
     """Which of the ten a change of base parameters tells, and how surely without physics."""
     scales = np.array([1.0, *(_LENGTH_M,) * 3, *(_LENGTH_M**2,) * 6])
     scaled = matrix * scales
@@ -211,11 +211,11 @@ def _told(matrix: FloatArray, whitening: FloatArray) -> tuple[tuple[bool, ...], 
 
 def _notes(mass: Interval, identifiable: tuple[bool, ...], misfit: float) -> tuple[str, ...]:
     notes = []
-    untold = [name for name, told in zip(INERTIAL, identifiable, strict=True) if not told]
-    if untold:
+    unidentifiable = [name for name, told in zip(INERTIAL, identifiable, strict=True) if not told]
+    if unidentifiable:
         notes.append(
-            f"no motion tells {', '.join(untold)} of the payload: they are the smallest that a "
-            "body with the others can have"
+            f"{', '.join(unidentifiable)} of the payload are not identifiable: they are the "
+            "smallest that a body with the others can have"
         )
     if mass.low <= 1e-3:
         notes.append("the data do not tell that there is a payload at all")

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from estimation.identification.estimators.problem import Problem
 from estimation.identification.evaluation.uncertainty import Uncertainty, essential
 from estimation.identification.result import BaseParameter, MethodResult, ParameterValue
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 
 def base_table(
@@ -24,16 +22,16 @@ def base_table(
         uncertainty: Of it.
         true_beta: On the mock.
     """
-    items = problem.regressor.parameters.items
-    base = problem.base
+    parameters, base = problem.regressor.parameters, problem.base
     cad = None if problem.cad is None else base.of(problem.cad)
     kept = set(essential(problem.factors).tolist())
     relative = uncertainty.relative_percent(beta)
+    alone = _alone(problem).values()
     return tuple(
         BaseParameter(
             expression=base.expression(row),
-            symbol=items[index].symbol,
-            unit=items[index].unit,
+            symbol=item.symbol,
+            unit=item.unit,
             value=float(beta[row]),
             sigma=float(uncertainty.sigma[row]),
             sigma_ordinary=float(uncertainty.sigma_ordinary[row]),
@@ -43,15 +41,18 @@ def base_table(
             essential=row in kept,
             cad=None if cad is None else float(cad[row]),
             true=None if true_beta is None else float(true_beta[row]),
+            joint=parameters.joint_names[item.joint],
+            kind=item.kind,
+            is_alone=row in alone,
         )
-        for row, index in enumerate(base.independent.tolist())
+        for row, item in enumerate(parameters.items[index] for index in base.independent)
     )
 
 
 def parameter_table(
     problem: Problem, chosen: MethodResult, uncertainty: Uncertainty
 ) -> tuple[ParameterValue, ...]:
-    """All of θ; none for a method that tells base parameters only.
+    """All of θ; none for a method that determines base parameters only.
 
     Only an element that is a base parameter by itself has a standard deviation: of the others the
     data tell combinations.
@@ -59,11 +60,7 @@ def parameter_table(
     if chosen.theta is None:
         return ()
     parameters = problem.regressor.parameters
-    alone = {
-        int(index): row
-        for row, index in enumerate(problem.base.independent)
-        if np.count_nonzero(problem.base.mapping[row]) == 1
-    }
+    alone = _alone(problem)
     return tuple(
         ParameterValue(
             symbol=item.symbol,
@@ -73,9 +70,19 @@ def parameter_table(
             sigma=float(uncertainty.sigma[alone[index]]) if index in alone else None,
             cad=None if problem.cad is None else float(problem.cad[index]),
             is_identifiable=index in alone,
+            kind=item.kind,
         )
         for index, item in enumerate(parameters.items)
     )
+
+
+def _alone(problem: Problem) -> dict[int, int]:
+    """Parameters that are base parameters by themselves: from their index to that of the base."""
+    return {
+        int(index): row
+        for row, index in enumerate(problem.base.independent)
+        if np.count_nonzero(problem.base.mapping[row]) == 1
+    }
 
 
 def with_coverage(

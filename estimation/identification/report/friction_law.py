@@ -8,26 +8,23 @@ is not here.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from daq.robot.friction import FrictionShape
-from estimation.identification.result import Identification
-
-FloatArray = NDArray[np.float64]
+from estimation.identification.result import BaseParameter, Identification, ParameterValue
+from estimation.model.parameters import DYNAMICS
+from estimation.types import FloatArray
 
 _SHAPE = FrictionShape(stribeck_velocity_rad_s=math.nan)
 """Stribeck's friction, which alone needs the velocity, is not drawn over speed."""
-_SYMBOL = re.compile(r"(fva|fv|fc|off|fst)(\d+)")
-_COUPLED = re.compile(r"(fv|fc)m\d+")
+_KINDS = ("viscous", "coulomb", "offset", "asymmetric", "stribeck")
+_Key = tuple[str, str]
+"""Joint and kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FrictionLaw:
+class JointFrictionLaw:
     """Friction of one joint, at the joint.
 
     Attributes:
@@ -75,34 +72,26 @@ class JointFriction:
         true: On the mock.
     """
 
-    identified: FrictionLaw | None
-    cad: FrictionLaw | None
-    true: FrictionLaw | None
+    identified: JointFrictionLaw | None
+    cad: JointFrictionLaw | None
+    true: JointFrictionLaw | None
 
 
-def find_friction(result: Identification, joints: int) -> tuple[JointFriction, ...]:
+def find_friction(result: Identification) -> tuple[JointFriction, ...]:
     """The friction laws of all joints.
 
     Args:
         result: What was identified.
-        joints: How many there are.
     """
-    identified: dict[str, float] = {}
-    cad: dict[str, float] = {}
-    true: dict[str, float] = {}
-    for base in result.base_parameters:
-        if base.expression == base.symbol:  # mixed with others it is no friction of one joint
-            identified[base.symbol] = base.value
-            _add(cad, base.symbol, base.cad)
-            _add(true, base.symbol, base.true)
-    for parameter in result.parameters:
-        identified[parameter.symbol] = parameter.value
-        _add(cad, parameter.symbol, parameter.cad)
+    # A base parameter that is mixed with others is not the friction of one joint.
+    base = [parameter for parameter in result.base_parameters if parameter.is_alone]
+    known: tuple[BaseParameter | ParameterValue, ...] = (*base, *result.parameters)
+    identified = {(each.joint, each.kind): each.value for each in known}
+    cad = {(each.joint, each.kind): each.cad for each in known}
+    true = {(each.joint, each.kind): each.true for each in base}
     return tuple(
-        JointFriction(
-            identified=_law(identified, number), cad=_law(cad, number), true=_law(true, number)
-        )
-        for number in range(1, joints + 1)
+        JointFriction(identified=_law(identified, name), cad=_law(cad, name), true=_law(true, name))
+        for name in result.joint_names
     )
 
 
@@ -112,26 +101,14 @@ def has_coupled_friction(result: Identification) -> bool:
     Args:
         result: What was identified.
     """
-    return any(_COUPLED.fullmatch(base.symbol) for base in result.base_parameters)
+    kinds = ("motor_viscous", "motor_coulomb")
+    return any(base.kind in kinds for base in result.base_parameters)
 
 
-def _add(values: dict[str, float], symbol: str, value: float | None) -> None:
-    if value is not None:
-        values[symbol] = value
-
-
-def _law(values: Mapping[str, float], number: int) -> FrictionLaw | None:
+def _law(values: Mapping[_Key, float | None], joint: str) -> JointFrictionLaw | None:
     own = {
-        found[1]: value
-        for symbol, value in values.items()
-        if (found := _SYMBOL.fullmatch(symbol)) and int(found[2]) == number
+        DYNAMICS[kind]: value for kind in _KINDS if (value := values.get((joint, kind))) is not None
     }
-    if not own.keys() & {"fv", "fc"}:
+    if not own.keys() & {DYNAMICS["viscous"], DYNAMICS["coulomb"]}:
         return None
-    return FrictionLaw(
-        viscous_nm_s_per_rad=own.get("fv", 0.0),
-        coulomb_nm=own.get("fc", 0.0),
-        offset_nm=own.get("off", 0.0),
-        asymmetric_nm_s_per_rad=own.get("fva", 0.0),
-        stribeck_nm=own.get("fst", 0.0),
-    )
+    return JointFrictionLaw(**own)

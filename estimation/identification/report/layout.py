@@ -10,7 +10,6 @@ from typing import Any
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
-from estimation.identification.report.joints import joint_names
 from estimation.identification.result import Identification
 from estimation.reporting.numbers import shorten
 from estimation.reporting.sheet import (
@@ -96,7 +95,7 @@ def joint_panels(
         draw: Draws a joint's panel; the joint counts from 0. What it labels is in the legend.
         labels: Of the level and the upright axes, with units.
     """
-    names = [drawable(shorten(name, 24)) for name in joint_names(result)]
+    names = [drawable(shorten(name, 24)) for name in result.joint_names]
     rows = math.ceil(len(names) / cells.columns)
     height_in = min(cells.height_in, (HEIGHT_MAX_IN - _AROUND_IN) / rows)
     with sheet_style():

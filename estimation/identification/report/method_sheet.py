@@ -9,7 +9,6 @@ from typing import Any, Final
 import numpy as np
 from matplotlib.axes import Axes
 
-from estimation.identification.report.joints import joint_names
 from estimation.identification.report.layout import finish_sheet, start_sheet
 from estimation.identification.report.table import percent_text
 from estimation.identification.result import Identification
@@ -32,7 +31,7 @@ def draw_methods(result: Identification) -> Sheet:
     Args:
         result: What was compared.
     """
-    names = [drawable(shorten(name, 16)) for name in joint_names(result)]
+    names = [drawable(shorten(name, 16)) for name in result.joint_names]
     methods = result.methods
     columns = min(_COLUMNS, len(names))
     rows = math.ceil(len(names) / columns)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from daq.recording.whole_files import replace_file
 from estimation.identification.evaluation.traces import Trace
 from estimation.identification.report.friction_law import has_coupled_friction
-from estimation.identification.report.joints import joint_names
 from estimation.identification.report.page_tables import (
     base_table,
     chosen_table,
@@ -197,12 +196,12 @@ def _friction(result: Identification, figures: _Figures) -> str:
 
 def _base(result: Identification, figures: _Figures) -> str:
     lost = ", ".join(f"<code>{as_text(symbol)}</code>" for symbol in result.lost) or "none"
-    untold = sum(not base.relative_percent <= 30.0 for base in result.base_parameters)
+    unidentifiable = sum(not base.relative_percent <= 30.0 for base in result.base_parameters)
     return "\n".join(
         (
             f"<p>{result.rank} base parameters of {result.parameter_count} parameters; "
-            f"{untold} of them are not told by the data (30 % rule, ✗). Condition of the "
-            f"regressor: {condition_text(result.condition)}, "
+            f"{unidentifiable} of them are not identifiable from the data (30 % rule, ✗). "
+            f"Condition of the regressor: {condition_text(result.condition)}, "
             f"{condition_text(result.condition_scaled)} with columns of length 1.</p>",
             figures.show("parameters"),
             base_table(result.base_parameters),
@@ -215,7 +214,8 @@ def _base(result: Identification, figures: _Figures) -> str:
 def _parameters(result: Identification) -> str:
     if not result.parameters:
         return (
-            f"<p>{as_text(result.chosen)} tells base parameters only: there is no list of all.</p>"
+            f"<p>{as_text(result.chosen)} determines base parameters only: there is no list of all."
+            "</p>"
         )
     return (
         "<p>In the frames of the joints, inertia about their origins. Only what data tell alone "
@@ -227,7 +227,7 @@ def _payload(result: Identification) -> str:
     payload = result.payload
     if payload is None:
         return ""
-    last = as_text(joint_names(result)[-1])
+    last = as_text(result.joint_names[-1])
     files = ", ".join(f"<code>{as_text(name)}</code>" for name in payload.files)
     source = f" Recordings with payload: {files}." if files else ""
     return "\n".join(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from estimation.identification.evaluation.uncertainty import ESSENTIAL_PERCENT
-from estimation.identification.report.joints import joint_names
 from estimation.identification.report.table import COLUMNS, comparison_rows, percent_text
 from estimation.identification.result import (
     BaseParameter,
@@ -43,7 +42,7 @@ def joints_table(result: Identification) -> str:
     Args:
         result: What was compared.
     """
-    names = [as_text(name) for name in joint_names(result)]
+    names = [as_text(name) for name in result.joint_names]
 
     def rows() -> Iterator[tuple[str, Iterable[str]]]:
         for method in result.methods:
@@ -59,12 +58,12 @@ def joints_table(result: Identification) -> str:
 
 
 def chosen_table(result: Identification) -> str:
-    """More of the chosen method's errors per joint, and whether its links can exist.
+    """More of the chosen method's errors per joint; whether its links are physically consistent.
 
     Args:
         result: What was identified.
     """
-    names = [as_text(name) for name in joint_names(result)]
+    names = [as_text(name) for name in result.joint_names]
     method = result.method(result.chosen)
 
     def rows() -> Iterator[tuple[str, Iterable[str]]]:
@@ -108,7 +107,7 @@ def base_table(parameters: Sequence[BaseParameter]) -> str:
         yield interval_text(base.value, base.low, base.high)
         yield as_text(base.unit)
         yield from (number_text(value, 2) for value in (base.sigma, base.sigma_ordinary))
-        yield number_text(base.relative_percent, 2) + ("" if _is_told(base) else " ✗")
+        yield number_text(base.relative_percent, 2) + ("" if _is_identifiable(base) else " ✗")
         yield "yes" if base.essential else "no"
         if has_cad:
             yield number_text(base.cad, 3)
@@ -117,11 +116,13 @@ def base_table(parameters: Sequence[BaseParameter]) -> str:
             mark = ' <span class="no">outside</span>' if is_outside else ""
             yield number_text(base.true, 3) + mark
 
-    rows = (("" if _is_told(base) else ' class="rejected"', cells(base)) for base in parameters)
+    rows = (
+        ("" if _is_identifiable(base) else ' class="rejected"', cells(base)) for base in parameters
+    )
     return make_table("base", head, rows)
 
 
-def _is_told(base: BaseParameter) -> bool:
+def _is_identifiable(base: BaseParameter) -> bool:
     return base.relative_percent <= ESSENTIAL_PERCENT
 
 
@@ -147,7 +148,7 @@ def parameters_table(result: Identification) -> str:
         for parameter in result.parameters
     )
     return make_table(
-        "all", ("Joint", "Parameter", "Unit", "Value", "σ", "CAD", "Told by the data"), rows
+        "all", ("Joint", "Parameter", "Unit", "Value", "σ", "CAD", "Identifiable"), rows
     )
 
 
@@ -205,7 +206,7 @@ def simulation_table(result: Identification) -> str:
         for name, values in kinds
         if values is not None
     ]
-    names = (as_text(name) for name in joint_names(result))
+    names = (as_text(name) for name in result.joint_names)
     parts = [make_table("simulation", ("Simulated less measured", *names), rows)] if rows else []
     if tried.closed_loop_torque_percent is not None:
         percent = percent_text(tried.closed_loop_torque_percent)

@@ -21,7 +21,7 @@ TERMS: Final = (
     (
         "Consistent",
         "every link could be built from positive mass, and no friction drives; for a method that "
-        "tells base parameters only: some arm has them",
+        "determines base parameters only: some arm has them",
     ),
     (
         "Least eigenvalue",
@@ -32,13 +32,16 @@ TERMS: Final = (
         "the inertia matrix is positive definite in all sampled postures: a controller may invert "
         "it; its condition tells how well",
     ),
-    ("Base parameter", "a combination of parameters that torques depend on; no more can be told"),
+    (
+        "Base parameter",
+        "a combination of parameters that torques depend on; no more is identifiable",
+    ),
     (
         "σ",
         "standard deviation by drawing blocks of time again; the ordinary one takes all rows for "
         "independent and is too small as a rule",
     ),
-    ("30 % rule", "where σ is above 30 % of the value, the data do not tell it (marked ✗)"),
+    ("30 % rule", "where σ is above 30 % of the value, the data do not determine it (marked ✗)"),
     (
         "Essential",
         "stays when the least sure parameter is left out of the model again and again, until all "

@@ -9,12 +9,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
-from numpy.typing import NDArray
 
 from estimation.identification.evaluation.traces import Trace
 from estimation.identification.evaluation.uncertainty import ESSENTIAL_PERCENT
-from estimation.identification.report.friction_law import FrictionLaw, find_friction
-from estimation.identification.report.joints import joint_count
+from estimation.identification.report.friction_law import JointFrictionLaw, find_friction
 from estimation.identification.report.layout import (
     Cells,
     finish_sheet,
@@ -26,8 +24,7 @@ from estimation.identification.result import BaseParameter, Identification
 from estimation.reporting.axes import find_peak, note_if_empty
 from estimation.reporting.palette import PALETTE
 from estimation.reporting.sheet import Sheet, drawable, sheet_style
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 _LAWS: Final[dict[str, dict[str, Any]]] = {
     "identified": {"color": PALETTE["forward"], "lw": 1.4},
@@ -48,8 +45,7 @@ def draw_friction(result: Identification, traces: Sequence[Trace]) -> Sheet:
         result: What was identified.
         traces: Tell the speeds.
     """
-    count = joint_count(result)
-    laws = find_friction(result, count)
+    laws = find_friction(result)
 
     def draw(axes: Axes, joint: int) -> None:
         fastest = find_peak(*(trace.dq_rad_s[:, joint] for trace in traces))
@@ -65,12 +61,12 @@ def draw_friction(result: Identification, traces: Sequence[Trace]) -> Sheet:
         axes.plot(speed, np.zeros_like(speed), color=PALETTE["muted"], lw=0.5)
         note_if_empty(axes, np.concatenate(drawn), "no friction of this joint was identified")
 
-    columns = 1 if count == 1 else 2
+    columns = 1 if len(laws) == 1 else 2
     labels = ("joint speed (rad/s)", "friction (N·m)")
     return joint_panels(result, "Friction laws", Cells(columns, 2.3), draw, labels=labels)
 
 
-def _draw_law(axes: Axes, speed: FloatArray, law: FrictionLaw, label: str) -> FloatArray:
+def _draw_law(axes: Axes, speed: FloatArray, law: JointFrictionLaw, label: str) -> FloatArray:
     look = _LAWS[label]
     sides = np.where(np.arange(len(speed)) < len(speed) // 2, -1.0, 1.0)
     moving = np.where(speed == 0.0, sides * np.finfo(np.float64).tiny, speed)
@@ -90,7 +86,8 @@ class _Row(NamedTuple):
     low: float = math.nan
     high: float = math.nan
     true: float = math.nan
-    is_told: bool = True
+    is_identifiable: bool = True
+    is_heading: bool = False
 
 
 def draw_parameters(result: Identification) -> Sheet:
@@ -125,35 +122,31 @@ def _rows(parameters: Sequence[BaseParameter], *, has_cad: bool) -> list[_Row]:
     rows = []
     for unit in dict.fromkeys(base.unit for base in parameters):
         own = [base for base in parameters if base.unit == unit]
-        rows.append(_Row(f"— {drawable(unit)} —"))
+        rows.append(_Row(f"— {drawable(unit)} —", is_heading=True))
         sizes = [abs(base.cad or 0.0) if has_cad else abs(base.value) for base in own]
         largest = find_peak(np.array(sizes))
         for base, size in zip(own, sizes, strict=True):
             scale = max(size, _LEAST_SHARE * largest) if has_cad else largest
             middle = (base.cad or 0.0) if has_cad else 0.0
             percent = 100.0 / scale if scale > 0.0 else math.nan
-            star = "" if base.expression == base.symbol else "*"
+            star = "" if base.is_alone else "*"
             true = math.nan if base.true is None else base.true
             value, low, high, true = (
                 (number - middle) * percent for number in (base.value, base.low, base.high, true)
             )
             label = f"{drawable(base.symbol)}{star}"
-            is_told = base.relative_percent <= ESSENTIAL_PERCENT
-            rows.append(_Row(label, value, low, high, true, is_told))
+            is_identifiable = base.relative_percent <= ESSENTIAL_PERCENT
+            rows.append(_Row(label, value, low, high, true, is_identifiable))
     return rows
 
 
 def _part(rows: Sequence[_Row], first: int, length: int) -> list[_Row]:
     """The lines of a column, which begins with a heading."""
     part = list(rows[first : first + length])
-    if not _is_heading(part[0]):
-        headings = [row for row in rows[:first] if _is_heading(row)]
+    if not part[0].is_heading:
+        headings = [row for row in rows[:first] if row.is_heading]
         part.insert(0, headings[-1])
-    return part[:-1] if _is_heading(part[-1]) else part
-
-
-def _is_heading(row: _Row) -> bool:
-    return row.label.startswith("—")
+    return part[:-1] if part[-1].is_heading else part
 
 
 def _draw_rows(axes: Axes, rows: Sequence[_Row], everything: Sequence[_Row]) -> None:
@@ -162,11 +155,11 @@ def _draw_rows(axes: Axes, rows: Sequence[_Row], everything: Sequence[_Row]) -> 
         np.array([getattr(row, name) for row in rows], dtype=np.float64)
         for name in ("value", "low", "high", "true")
     )
-    is_told = np.array([row.is_told for row in rows], dtype=bool)
+    is_identifiable = np.array([row.is_identifiable for row in rows], dtype=bool)
     axes.axvline(0.0, color=PALETTE["muted"], lw=0.8)
     kinds = {
-        "estimate and 95 % interval": (is_told, PALETTE["forward"], PALETTE["forward"]),
-        "the same, σ above 30 %": (~is_told, PALETTE["muted"], PALETTE["paper"]),
+        "estimate and 95 % interval": (is_identifiable, PALETTE["forward"], PALETTE["forward"]),
+        "the same, σ above 30 %": (~is_identifiable, PALETTE["muted"], PALETTE["paper"]),
     }
     for label, (mask, color, fill) in kinds.items():
         chosen = np.flatnonzero(mask & np.isfinite(value))

@@ -50,7 +50,7 @@ def floor_text(result: Identification) -> str:
 
 
 def combination_note(result: Identification) -> str:
-    """What consistent means for methods that tell base parameters only; empty without others.
+    """What consistent means for methods that determine base parameters only; empty without others.
 
     Args:
         result: What was compared.
@@ -58,10 +58,10 @@ def combination_note(result: Identification) -> str:
     names = [method.name for method in result.methods if method.theta is None]
     if len(names) in {0, len(result.methods)}:
         return ""
-    verb = "tells" if len(names) == 1 else "tell"
+    verb = "determines" if len(names) == 1 else "determine"
     return (
-        f"{', '.join(names)} {verb} combinations of parameters only, not single links: there, yes "
-        "means that some arm has these."
+        f"{', '.join(names)} {verb} combinations of parameters only, not single links: there, "
+        "yes means that some arm has these."
     )
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from estimation.types import Flags, FloatArray, Rows
 
 _GAP = 1.5
 """Rows further apart than so many periods have something missing between them."""
@@ -52,7 +51,7 @@ def with_gaps(
 
 
 def longest_part(t_s: FloatArray, period_s: float) -> slice:
-    """The longest stretch of rows without a gap.
+    """The longest segment of rows without a gap.
 
     Args:
         t_s: Times, shape (n,).
@@ -63,7 +62,7 @@ def longest_part(t_s: FloatArray, period_s: float) -> slice:
     return slice(int(ends[longest]), int(ends[longest + 1]))
 
 
-def runs(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:
+def runs(flags: Flags) -> list[tuple[int, int]]:
     """First and last row but one of each run of true.
 
     Args:
@@ -73,5 +72,5 @@ def runs(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:
     return [(int(first), int(end)) for first, end in steps.reshape(-1, 2)]
 
 
-def _breaks(t_s: FloatArray, period_s: float) -> NDArray[np.intp]:
+def _breaks(t_s: FloatArray, period_s: float) -> Rows:
     return np.flatnonzero(np.abs(np.diff(t_s)) > _GAP * period_s) + 1

@@ -7,19 +7,16 @@ from typing import Any, Final
 
 import numpy as np
 from matplotlib.axes import Axes
-from numpy.typing import NDArray
 from scipy import signal
 
 from estimation.identification.evaluation.traces import Trace
-from estimation.identification.report.joints import joint_count
 from estimation.identification.report.layout import Cells, joint_panels
 from estimation.identification.report.thinning import longest_part, runs, thin, with_gaps
 from estimation.identification.result import Identification
 from estimation.reporting.axes import find_peak, note_if_empty
 from estimation.reporting.palette import PALETTE
 from estimation.reporting.sheet import Sheet
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 _POINTS: Final = 1500
 """Of a curve over the width of a sheet."""
@@ -103,7 +100,7 @@ def draw_spectra(result: Identification, trace: Trace) -> Sheet:
 
     Args:
         result: What was identified.
-        trace: The recording; of it, the longest stretch without a gap.
+        trace: The recording; of it, the longest segment without a gap.
     """
     part = longest_part(trace.t_s, trace.period_s)
     curves: dict[str, tuple[FloatArray, dict[str, Any]]] = {
@@ -116,7 +113,7 @@ def draw_spectra(result: Identification, trace: Trace) -> Sheet:
             {"color": PALETTE["backward"], "lw": 0.8},
         ),
     }
-    columns = 1 if joint_count(result) == 1 else 2
+    columns = 1 if len(result.joint_names) == 1 else 2
 
     def draw(axes: Axes, joint: int) -> None:
         shown = []
@@ -142,7 +139,7 @@ def draw_spectra(result: Identification, trace: Trace) -> Sheet:
 
 
 def _cells(result: Identification) -> Cells:
-    return Cells(1 if joint_count(result) <= _JOINTS_IN_A_COLUMN else 2, 2.0)
+    return Cells(1 if len(result.joint_names) <= _JOINTS_IN_A_COLUMN else 2, 2.0)
 
 
 def _first_part(trace: Trace) -> slice:

@@ -22,7 +22,7 @@ from estimation.bench.record import JointRecord, read_record
 from estimation.bench.report.figure import draw_bench
 from estimation.bench.report.page import make_page
 from estimation.bench.report.picture import BenchPicture
-from estimation.bench.result import BenchResult, Plateau, Quantity
+from estimation.bench.result import BenchResult, Cause, EstimatedQuantity, Plateau
 from estimation.bench.result_file import read_result, write_result
 from estimation.errors import DatasetError
 from estimation.reporting.sheet import make_svg
@@ -140,15 +140,14 @@ def test_parts_that_were_interrupted_end_where_the_next_event_is(tmp_path: Path)
         (spans[3].begin, len(found.t_s) - 1),
     ]
     assert [span.settled for span in found.plateaus] == [spans[0].settled, None, None, None]
-    texts = ["", "it was not finished", "the test ended there", "it was not finished"]
-    assert [span.remark for span in found.plateaus] == texts
+    assert [span.cause for span in found.plateaus] == [None, *[Cause.INTERRUPTED] * 3]
     assert found.problem == "broken"
 
 
 # --- the truth ------------------------------------------------------------------------------------
 
 
-def check_true(quantity: Quantity | None, *, rel: float) -> None:
+def check_true(quantity: EstimatedQuantity | None, *, rel: float) -> None:
     assert quantity is not None
     assert quantity.truth is not None
     assert quantity.low is not None
@@ -276,25 +275,25 @@ def test_the_same_bytes_give_the_same_result(
     assert read_result(tmp_path / "result.json") == analysed.result
 
 
-def rejected(number: int, reason: str, like: Plateau) -> Plateau:
-    return msgspec.structs.replace(like, number=number, is_used=False, reason=reason)
+def rejected(number: int, cause: Cause, like: Plateau) -> Plateau:
+    reason = f"text {number}"
+    return msgspec.structs.replace(like, number=number, is_used=False, cause=cause, reason=reason)
 
 
 def test_of_reasons_that_are_as_common_the_first_is_told(analysed: BenchAnalysis) -> None:
     """A bug: the order of a set decided, which differs from one process to the next."""
     like = analysed.result.plateaus[0]
-    reasons = [f"{chr(97 + place)} cause: text {place}" for place in range(20)]
-    plateaus = [rejected(number, reason, like) for number, reason in enumerate(reasons, 1)]
-    assert analysis._why(plateaus) == "1 × a cause: text 0 (plateau 1)"
+    plateaus = [rejected(number, cause, like) for number, cause in enumerate(Cause, 1)]
+    assert analysis._why(plateaus) == "1 × text 1 (plateau 1)"
 
 
 def test_reasons_that_differ_in_their_numbers_are_the_same(analysed: BenchAnalysis) -> None:
     """A bug: `2.3% of its samples` and `2.4% of its samples` were counted as two reasons."""
     like = analysed.result.plateaus[0]
-    reasons = ["the gear slips: x", "2.3% are not valid; check", "2.4% are not valid; check"]
-    reasons += ["the gear slips: y", "-1e-05% are not valid; check"]
-    plateaus = [rejected(number, reason, like) for number, reason in enumerate(reasons, 1)]
-    assert analysis._why(plateaus) == "3 × 2.3% are not valid; check (plateau 2)"
+    slip, invalid = Cause.SLIP, Cause.INVALID_SAMPLES
+    causes = [slip, invalid, invalid, slip, invalid]
+    plateaus = [rejected(number, cause, like) for number, cause in enumerate(causes, 1)]
+    assert analysis._why(plateaus) == "3 × text 2 (plateau 2)"
 
 
 # --- what is no result ----------------------------------------------------------------------------

@@ -11,20 +11,20 @@ from bench_records import BenchTest, Fault, Part, Plant, make_robot
 from daq.recording.bench_events import LoadArm
 from estimation.bench.breakaway_inertia import find_breakaway, find_inertia
 from estimation.bench.load_arm import LoadArmResult, find_torque_constant
-from estimation.bench.result import Quantity
+from estimation.bench.result import EstimatedQuantity
 from estimation.errors import DatasetError
 
 NOISE_A = 20e-3
 ARM = LoadArm(mass_kg=1.5, length_m=0.2)
 
 
-def error_of(quantity: Quantity | None) -> float:
+def error_of(quantity: EstimatedQuantity | None) -> float:
     assert quantity is not None
     assert quantity.truth is not None
     return quantity.value / quantity.truth - 1.0
 
 
-def is_covered(quantity: Quantity | None) -> bool:
+def is_covered(quantity: EstimatedQuantity | None) -> bool:
     assert quantity is not None
     assert quantity.low is not None
     assert quantity.high is not None
@@ -47,7 +47,7 @@ def ramped(plant: Plant, seed: int, count: int = 10, **changes: object) -> Bench
     return bench
 
 
-def breakaway(bench: BenchTest) -> Quantity | None:
+def breakaway(bench: BenchTest) -> EstimatedQuantity | None:
     return find_breakaway(bench.record(truth=bench.truth), bench.plant.inertia_kg_m2)
 
 
@@ -124,7 +124,7 @@ def stepped(plant: Plant, seed: int, count: int = 6, fault: Fault | None = None)
     return bench
 
 
-def inertia(bench: BenchTest, viscous: float = 1.0) -> Quantity | None:
+def inertia(bench: BenchTest, viscous: float = 1.0) -> EstimatedQuantity | None:
     record = bench.record(truth=bench.truth)
     return find_inertia(record, viscous * bench.plant.b_nms, np.random.default_rng(0))
 

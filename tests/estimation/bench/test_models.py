@@ -19,8 +19,9 @@ from estimation.bench.models import (
     predict,
     select,
 )
-from estimation.bench.record import Array, Drive
+from estimation.bench.record import DriveConstants
 from estimation.errors import DatasetError
+from estimation.types import FloatArray
 
 B_NMS, F_NM = 2.42e-6, 0.122
 SPEEDS_RAD_S = 1.57 + (147.0 - 1.57) * np.linspace(0.0, 1.0, 9) ** 2
@@ -28,8 +29,8 @@ SIGMA_NM = 1.5e-5
 DRAWS, MODEL_DRAWS = 200, 100
 
 
-def make_drive(reduction: float = 31.0, efficiency: float = 1.0) -> Drive:
-    return Drive(
+def make_drive(reduction: float = 31.0, efficiency: float = 1.0) -> DriveConstants:
+    return DriveConstants(
         k_i_nm_per_a=0.02757,
         reduction=reduction,
         load_to_motor=1.0 / reduction / efficiency,
@@ -41,23 +42,27 @@ def make_drive(reduction: float = 31.0, efficiency: float = 1.0) -> Drive:
 DRIVE = make_drive()
 
 
-def both_ways(speeds_rad_s: Array, repetitions: int = 2) -> Array:
+def both_ways(speeds_rad_s: FloatArray, repetitions: int = 2) -> FloatArray:
     return np.tile(np.concatenate([speeds_rad_s, -speeds_rad_s]), repetitions)
 
 
-def simple_nm(speed: Array, b: float = B_NMS, f: float = F_NM, drive: Drive = DRIVE) -> Array:
+def simple_nm(
+    speed: FloatArray, b: float = B_NMS, f: float = F_NM, drive: DriveConstants = DRIVE
+) -> FloatArray:
     return np.array([b * v + math.copysign(f * drive.load_to_motor, v) for v in speed])
 
 
 def asymmetric_nm(
-    speed: Array, b: tuple[float, float], f: tuple[float, float], drive: Drive = DRIVE
-) -> Array:
+    speed: FloatArray, b: tuple[float, float], f: tuple[float, float], drive: DriveConstants = DRIVE
+) -> FloatArray:
     back = [int(v < 0.0) for v in speed]
     pairs = zip(speed, back, strict=True)
     return np.array([b[k] * v + math.copysign(f[k] * drive.load_to_motor, v) for v, k in pairs])
 
 
-def stribeck_nm(speed: Array, static_nm: float, v_s: float, drive: Drive = DRIVE) -> Array:
+def stribeck_nm(
+    speed: FloatArray, static_nm: float, v_s: float, drive: DriveConstants = DRIVE
+) -> FloatArray:
     extra = [
         math.copysign((static_nm - F_NM) * math.exp(-((v / drive.reduction / v_s) ** 2)), v)
         for v in speed
@@ -69,7 +74,7 @@ def fitted(points: Points, seed: int = 0) -> dict[str, ModelFit]:
     return {fit.name: fit for fit in fit_models(points, np.random.default_rng(seed))}
 
 
-def chosen(speed: Array, torque: Array, seed: int) -> str:
+def chosen(speed: FloatArray, torque: FloatArray, seed: int) -> str:
     noise = np.random.default_rng(seed).normal(0.0, SIGMA_NM, len(speed))
     fits = fit_models(Points(speed, torque + noise, DRIVE), np.random.default_rng(seed))
     return select(fits).name
@@ -94,7 +99,9 @@ def approx(value: float, rel: float = 1e-6) -> object:
 
 @settings(max_examples=15)
 @given(sweeps, drives, viscous, coulomb)
-def test_coulomb_and_viscous_are_exact(speed: Array, drive: Drive, b: float, f: float) -> None:
+def test_coulomb_and_viscous_are_exact(
+    speed: FloatArray, drive: DriveConstants, b: float, f: float
+) -> None:
     points = Points(speed, simple_nm(speed, b, f, drive), drive)
     fit = fitted(points)["coulomb_viscous"]
     assert fit.parameters == {"b_eq_nms": approx(b), "f_nm": approx(f)}
@@ -108,7 +115,7 @@ def test_coulomb_and_viscous_are_exact(speed: Array, drive: Drive, b: float, f: 
 @settings(max_examples=15)
 @given(sweeps, drives, st.tuples(viscous, viscous), st.tuples(coulomb, coulomb))
 def test_both_directions_are_exact(
-    speed: Array, drive: Drive, b: tuple[float, float], f: tuple[float, float]
+    speed: FloatArray, drive: DriveConstants, b: tuple[float, float], f: tuple[float, float]
 ) -> None:
     fit = fitted(Points(speed, asymmetric_nm(speed, b, f, drive), drive))["asymmetric"]
     assert fit.parameters == {
@@ -121,7 +128,7 @@ def test_both_directions_are_exact(
     }
 
 
-def grid_of(speed: Array, drive: Drive) -> Array:
+def grid_of(speed: FloatArray, drive: DriveConstants) -> FloatArray:
     """Where v_s is looked for: 60 steps from half the slowest to half the fastest, at the joint."""
     slow, fast = np.min(np.abs(speed)), np.max(np.abs(speed))
     ratio = (fast / slow) ** (1.0 / 59.0)
@@ -130,7 +137,9 @@ def grid_of(speed: Array, drive: Drive) -> Array:
 
 @settings(max_examples=15)
 @given(sweeps, drives, st.floats(1.1, 3.0), st.integers(20, 45))
-def test_stribeck_is_exact(speed: Array, drive: Drive, static: float, place: int) -> None:
+def test_stribeck_is_exact(
+    speed: FloatArray, drive: DriveConstants, static: float, place: int
+) -> None:
     v_s = float(grid_of(speed, drive)[place])
     torque = stribeck_nm(speed, static * F_NM, v_s, drive)
     fit = fitted(Points(speed, torque, drive))["stribeck"]
@@ -155,7 +164,7 @@ def test_what_a_model_predicts_and_leaves_is_what_was_measured(name: str) -> Non
 # --- plateaus that a fit has not seen -------------------------------------------------------------
 
 
-def naive_errors(columns: Array, torque: Array) -> Array:
+def naive_errors(columns: FloatArray, torque: FloatArray) -> FloatArray:
     """Each row predicted from a fit to all others."""
     errors = []
     for row in range(len(torque)):
@@ -166,7 +175,7 @@ def naive_errors(columns: Array, torque: Array) -> Array:
     return np.array(errors)
 
 
-def design(name: str, speed: Array, v_s: float = 1.0) -> Array:
+def design(name: str, speed: FloatArray, v_s: float = 1.0) -> FloatArray:
     sign = np.sign(speed)
     if name == "asymmetric":
         ahead = speed > 0.0
@@ -196,7 +205,7 @@ def test_stribeck_by_brute_force(static: float) -> None:
     fit = fitted(Points(speed, torque, DRIVE))["stribeck"]
     grid = grid_of(speed, DRIVE)
 
-    def squared(v_s: float, rows: Array) -> tuple[float, Array, Array]:
+    def squared(v_s: float, rows: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         columns = design("stribeck", speed, v_s)
         scale = np.linalg.norm(columns, axis=0)
         solution, *_ = np.linalg.lstsq(columns[rows] / scale, torque[rows], rcond=None)
@@ -253,7 +262,7 @@ def test_intervals_cover_the_truth(draws: list[list[ModelFit]], name: str, truth
 
 
 SPEED = both_ways(SPEEDS_RAD_S)
-OTHER_FRICTION: dict[str, Callable[[], Array]] = {
+OTHER_FRICTION: dict[str, Callable[[], FloatArray]] = {
     "stribeck": lambda: stribeck_nm(SPEED, 1.3 * F_NM, 0.2),
     "asymmetric": lambda: asymmetric_nm(SPEED, (B_NMS, 1.5 * B_NMS), (F_NM, 1.2 * F_NM)),
 }
@@ -309,7 +318,7 @@ def test_gravity_and_inertia_do_not_disturb_friction(
 # --- too little -----------------------------------------------------------------------------------
 
 
-def refused(speed: Array) -> str:
+def refused(speed: FloatArray) -> str:
     torque = simple_nm(speed)
     with pytest.raises(DatasetError) as raised:
         fit_models(Points(speed, torque, DRIVE), np.random.default_rng(0))

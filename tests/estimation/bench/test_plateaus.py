@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from estimation.bench.plateaus import find_plateaus
 from estimation.bench.record import JointRecord
 from estimation.bench.rejection import reject_slipping
-from estimation.bench.result import Plateau
+from estimation.bench.result import Cause, Plateau
 from estimation.bench.window import mean_over_angle
 
 COGGING = Plant(cogging_nm=1e-3, give_way=0.4)
@@ -350,31 +350,78 @@ REMEDY = re.compile(
     r"; check the (encoder|board|gear)|; measure longer \(--dwell\)|try --kp [\d.]+ --kd [\d.]+$|"
     r"drive it slower \(--speed-max\)|wait longer \(--settle-max\)|; let the joint run in"
 )
-REJECTED: dict[str, tuple[dict[str, Any], str]] = {
-    "not settled": ({"unsettled": ""}, r"^it did not settle within 3\.1 s"),
+REJECTED: dict[str, tuple[Cause, dict[str, Any], str]] = {
+    "not settled": (Cause.NOT_SETTLED, {"unsettled": ""}, r"^it did not settle within 3\.1 s"),
     "given up": (
+        Cause.NOT_SETTLED,
         {"unsettled": "the current still changes by 3 mA: wait longer (--settle-max)"},
         r"^the current still changes by 3 mA: wait longer",
     ),
-    "no whole turn": ({"turns": 0.8, "dwell_s": 0}, r"^the motor did not make a whole turn: 5\.0"),
+    "no whole turn": (
+        Cause.NO_WHOLE_TURN,
+        {"turns": 0.8, "dwell_s": 0},
+        r"^the motor did not make a whole turn: 5\.0",
+    ),
     "encoder gap": (
+        Cause.ENCODER_GAP,
         {"fault": jump(0.5)},
         r"^the encoder has a gap: the motor's position jumps by 0\.[45]\d+ rad within 1\.0 ms",
     ),
-    "invalid": ({"fault": lose_share(0.05)}, r"^\d\.\d% of its samples are not valid \(limit 2%\)"),
-    "long gap": ({"fault": lose_time(0.08)}, r"^no valid sample for 8\d ms \(limit 50 ms\)"),
-    "missing": ({"fault": drop_time(0.3)}, r"^no valid sample for 30\d ms \(limit 50 ms\)"),
-    "hardly anything": ({"fault": keep_few}, r"^hardly anything was recorded: 9 valid samples"),
-    "slip within": ({"fault": dip(0.2, 0.2)}, r"^the gear slips: the current falls from 14\d to"),
-    "slip": ({"fault": dip(0.3, 1.0)}, r"^the gear slips: the current is 4\d mA where it was 14\d"),
-    "saturated": ({"fault": limit(0.97)}, r"^the current is saturated: 0\.14\d A of 0\.1\d+ A"),
+    "invalid": (
+        Cause.INVALID_SAMPLES,
+        {"fault": lose_share(0.05)},
+        r"^\d\.\d% of its samples are not valid \(limit 2%\)",
+    ),
+    "long gap": (
+        Cause.INVALID_SAMPLES,
+        {"fault": lose_time(0.08)},
+        r"^no valid sample for 8\d ms \(limit 50 ms\)",
+    ),
+    "missing": (
+        Cause.INVALID_SAMPLES,
+        {"fault": drop_time(0.3)},
+        r"^no valid sample for 30\d ms \(limit 50 ms\)",
+    ),
+    "hardly anything": (
+        Cause.TOO_FEW_SAMPLES,
+        {"fault": keep_few},
+        r"^hardly anything was recorded: 9 valid samples",
+    ),
+    "slip within": (
+        Cause.SLIP,
+        {"fault": dip(0.2, 0.2)},
+        r"^the gear slips: the current falls from 14\d to",
+    ),
+    "slip": (
+        Cause.SLIP,
+        {"fault": dip(0.3, 1.0)},
+        r"^the gear slips: the current is 4\d mA where it was 14\d",
+    ),
+    "saturated": (
+        Cause.SATURATION,
+        {"fault": limit(0.97)},
+        r"^the current is saturated: 0\.14\d A of 0\.1\d+ A",
+    ),
     "wrong speed": (
+        Cause.SPEED,
         {"commanded_rad_s": 1.04 * SPEED_RAD_S},
         r"^the motor turns at 20 rad/s instead of 20\.8 \(limit 3%\)",
     ),
-    "current swings": ({"fault": wave("iq_a", 0.8)}, r"^it oscillates: .* the current by ±0\.56"),
-    "speed swings": ({"fault": wave("velocity_rad_s", 12.0)}, r"^it oscillates: the speed by ±8"),
-    "drift": ({"fault": creep(0.2)}, r"^not settled: the current changes from 15\d\.\d to 16\d"),
+    "current swings": (
+        Cause.OSCILLATION,
+        {"fault": wave("iq_a", 0.8)},
+        r"^it oscillates: .* the current by ±0\.56",
+    ),
+    "speed swings": (
+        Cause.OSCILLATION,
+        {"fault": wave("velocity_rad_s", 12.0)},
+        r"^it oscillates: the speed by ±8",
+    ),
+    "drift": (
+        Cause.DRIFT,
+        {"fault": creep(0.2)},
+        r"^not settled: the current changes from 15\d\.\d to 16\d",
+    ),
 }
 NOT_REJECTED: dict[str, dict[str, Any]] = {
     "a whole turn": {"turns": 1.01, "dwell_s": 0},
@@ -405,17 +452,18 @@ def driven(sign: float, noise_a: float = 5e-3, **middle: Any) -> list[Plateau]:
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-@pytest.mark.parametrize("cause", REJECTED)
-def test_each_cause_has_its_reason(cause: str, sign: float) -> None:
-    changes, text = REJECTED[cause]
+@pytest.mark.parametrize("case", REJECTED)
+def test_each_cause_has_its_reason(case: str, sign: float) -> None:
+    cause, changes, text = REJECTED[case]
     before, plateau, after = driven(sign, **changes)
     assert not plateau.is_used
+    assert plateau.cause is cause
     words = re.sub(r"(?<= )-(?=\d)", "", plateau.reason)  # the same in both directions
     assert re.search(text, words), plateau.reason
     assert REMEDY.search(words), plateau.reason
     for other in (before, after):
         assert other.is_used
-        assert other.reason == ""
+        assert (other.cause, other.reason) == (None, "")
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])

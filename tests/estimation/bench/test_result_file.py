@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daq.recording.whole_files import replace_file
-from estimation.bench.result import Quantity
+from estimation.bench.result import EstimatedQuantity
 from estimation.bench.result_file import FILE_SIZE_MAX, read_result, write_result
 from estimation.errors import DatasetError, EstimationError
 
@@ -60,7 +60,7 @@ def test_numbers_and_texts_survive_exactly(
     tmp_path_factory: pytest.TempPathFactory, value: float, text: str
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "any.json"
-    result = msgspec.structs.replace(RESULT, f_nm=Quantity(value=value), joint=text)
+    result = msgspec.structs.replace(RESULT, f_nm=EstimatedQuantity(value=value), joint=text)
     write_result(path, result)
     assert read_result(path) == result
 

@@ -15,7 +15,7 @@ from estimation.errors import ExcitationError
 from estimation.excitation.clearance import Capsules
 from estimation.excitation.evolution import Evolution
 from estimation.excitation.limits import CLEARANCE_M, ArmLimits, Limit
-from estimation.excitation.motion import Motion
+from estimation.excitation.motion import SampledMotion
 from estimation.excitation.search import Excitation, find_excitation
 from estimation.excitation.settings import ExcitationSettings
 from estimation.model.base import condition_numbers, find_base
@@ -163,7 +163,7 @@ def test_the_way_from_home_counts() -> None:
     limits = ArmLimits(Regressor(robot))
     turned = np.array([0.0, -np.pi / 2 - 2 * np.pi, 0.0, 0.0])
     rest = np.tile(turned, (3, 1))
-    still = Motion(np.arange(3.0), rest, 0 * rest, 0 * rest)
+    still = SampledMotion(np.arange(3.0), rest, 0 * rest, 0 * rest)
     (ground,) = (x for x in limits.check(still) if x.name == "ground_clearance")
     # The arm swings once around, its last link across: lowest while that points down, too.
     way = limits.approach(turned, 500)

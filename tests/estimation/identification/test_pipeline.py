@@ -8,6 +8,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from datasets import open_dataset
 from identification_examples import example
 from identify_recordings import ARM_TEXT, made_recording, text_without_links, two_joints_text
 from recording_maker import make_recording
@@ -15,7 +16,7 @@ from recording_maker import make_recording
 from daq.robot import robot_text
 from estimation.errors import DatasetError, EstimationError
 from estimation.identification.evaluation.simulation_check import simulate_recording
-from estimation.identification.pipeline import Outcome, Request, identify
+from estimation.identification.pipeline import IdentificationOutcome, Request, identify
 
 QUICK = ("uls", "cls2")
 
@@ -36,7 +37,7 @@ def unknown(directory: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def outcome(known: Path, unknown: Path) -> Outcome:
+def outcome(known: Path, unknown: Path) -> IdentificationOutcome:
     return identify(Request(recordings=(known,), validations=(unknown,), version="1.2"))
 
 
@@ -47,7 +48,7 @@ def test_steps_are_told_in_order(known: Path, unknown: Path) -> None:
     assert steps == ["reading", "reading validation", "uls", "cls2", "judging"]
 
 
-def test_an_outcome_holds_together(outcome: Outcome) -> None:
+def test_an_outcome_holds_together(outcome: IdentificationOutcome) -> None:
     result = outcome.result
     assert outcome.robot_text == ARM_TEXT
     assert outcome.robot.name == result.robot == "laas4"
@@ -70,7 +71,9 @@ def test_an_outcome_holds_together(outcome: Outcome) -> None:
     assert result.payload is None
 
 
-def test_what_can_exist_is_chosen_before_what_fits_better(known: Path, outcome: Outcome) -> None:
+def test_what_can_exist_is_chosen_before_what_fits_better(
+    known: Path, outcome: IdentificationOutcome
+) -> None:
     assert outcome.result.chosen == "cls2"
     base_only = identify(Request(recordings=(known,), methods=("cad", "uls", "wls")))
     assert base_only.result.chosen == "uls"
@@ -115,7 +118,7 @@ def test_simulation_says_what_it_cannot_do(known: Path) -> None:
     problem = example()
     assert problem.cad is not None
     theta = tuple(problem.cad.tolist())
-    found = simulate_recording(problem, theta, known, all_modes=False)
+    found = simulate_recording(problem, theta, open_dataset(known))
     assert found.open_loop_position_rms_rad is not None
     assert len(found.open_loop_position_rms_rad) == 4
     assert (found.closed_loop_position_rms_rad is None) == any(
@@ -130,7 +133,7 @@ def test_the_true_arm_moves_like_the_recording_and_another_does_not(directory: P
     heavy = problem.cad.copy()
     heavy[10:20] *= 1.3
     true, other = (
-        simulate_recording(problem, tuple(theta.tolist()), path, all_modes=False)
+        simulate_recording(problem, tuple(theta.tolist()), open_dataset(path))
         for theta in (problem.cad, heavy)
     )
     assert true.open_loop_position_rms_rad is not None

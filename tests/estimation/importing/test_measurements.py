@@ -120,6 +120,7 @@ def test_round_trip(
     check_round_trip(kind, data, tmp_path_factory, bench1)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("kind", sorted(IN_CHILDREN))
 @settings(max_examples=2)
 @given(data=st.data())
@@ -163,6 +164,7 @@ def check_round_trip(
 DTYPES = ["f8", "f4", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"]
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("do_compression", [False, True])
 def test_every_number_that_matlab_has(tmp_path: Path, do_compression: bool) -> None:
     numbers = np.arange(60.0).reshape(20, 3)
@@ -497,7 +499,7 @@ def test_rows_are_put_in_their_places_where_stamps_jitter(
 ) -> None:
     random = np.random.default_rng(seed)
     seq = np.flatnonzero(random.random(5000) >= missing)
-    seq[3000:] += 1234  # a long hole: its length needs a period that few rows do not tell
+    seq[3000:] += 1234  # a long gap: its length needs a period that few rows do not tell
     t_s = 7.0 + (seq + random.uniform(-jitter, jitter, len(seq))) / 250.0
     sampling = find_rate(t_s)
     np.testing.assert_array_equal(sampling.seq, seq - seq[0])
@@ -566,7 +568,7 @@ def test_uneven_times_are_refused_or_interpolated(tmp_path: Path, bench1: Robot)
         measured(path, bench1)
     found = measured(path, bench1, is_resampled=True, rate_hz=1000.0)
     seq = found.sampling.seq
-    # Nothing is invented in the hole, nor around what is no number.
+    # Nothing is invented in the gap, nor around what is no number.
     assert np.diff(seq).max() == pytest.approx(100, abs=2)
     times = t[0] + seq / 1000.0
     np.testing.assert_allclose(found.tau_nm[:, 0], -times, atol=1e-12)
@@ -689,10 +691,11 @@ def pickled() -> bytes:
         ("f.csv", b"\xff\xfe\x00\x01" * 100, "no values|no number"),
         ("f.npz", b"PK\x03\x04 nothing", "damaged, or not a .npz file"),
         ("f.mat", b"MATLAB 5.0 nothing", "not a MATLAB file of version 5 or 7.3"),
-        (
+        pytest.param(
             "f.mat",
             b"MATLAB".ljust(126) + b"IM" + b"\x0e\0\0\0\xff\0\0\0",
             "damaged, or not a .mat file",
+            marks=pytest.mark.system,
         ),
         ("f.mat", b"\x89HDF\r\n\x1a\n" + bytes(100), "damaged, or not a .mat file"),
         ("f.h5", b"nothing", "damaged, or not a .h5 file"),
@@ -834,6 +837,7 @@ def test_what_is_left_out_is_named_where_it_is_missed(
         measured(path, bench1, mapping={"q_rad": "q"})
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("q", "reason"),
     [
@@ -853,6 +857,7 @@ def mat_elements(tmp_path: Path, **values: Any) -> bytes:
     return (tmp_path / "parts.mat").read_bytes()[128:]
 
 
+@pytest.mark.system
 def test_a_matlab_object_has_no_shape(tmp_path: Path) -> None:
     scipy.io.savemat(tmp_path / "f.mat", {"t": np.arange(ROWS)})
     names = b"".join(
@@ -865,6 +870,7 @@ def test_a_matlab_object_has_no_shape(tmp_path: Path) -> None:
     assert read_array_file(tmp_path / "f.mat").left_out == {"when": "an object"}
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("seed", range(8))
 def test_damaged_matlab_files_end_in_words(tmp_path: Path, seed: int) -> None:
     """SciPy may crash on them, in a process of its own."""
@@ -878,6 +884,7 @@ def test_damaged_matlab_files_end_in_words(tmp_path: Path, seed: int) -> None:
         read_array_file(path)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("code", "problem"),
     [
@@ -897,6 +904,7 @@ def test_whatever_happens_to_the_child_is_a_sentence(
     assert problem in caught.value.problem
 
 
+@pytest.mark.system
 def test_a_matlab_file_of_little_that_becomes_much(tmp_path: Path) -> None:
     packed = zlib.compress(struct.pack("<II", 14, 3 << 30) + bytes(3 << 20))
     header = b"MATLAB 5.0".ljust(124) + b"\x00\x01IM"

@@ -142,7 +142,7 @@ def test_joints_are_put_in_the_robots_order(
     np.testing.assert_array_equal(found.q_rad, expected)
     np.testing.assert_array_equal(found.tau_nm, expected)
     assert found.notes[0] == (
-        "q_rad, tau_nm: the columns are called after joints and were put in the robot's order: "
+        "q_rad, tau_nm: the columns are named after joints and were put in the robot's order: "
         "shoulder, elbow, wrist"
     )
 
@@ -171,7 +171,7 @@ def test_a_joint_without_a_column_is_named(
 ) -> None:
     columns = {"time": np.arange(ROWS) / 100.0, **named("pos/*", ("elbow", "shoulder"))}
     path = write(tmp_path / "f.csv", {**columns, **named("tau_*")})
-    with pytest.raises(DatasetError, match=r"called after joints \(pos/elbow\), .* none of wrist;"):
+    with pytest.raises(DatasetError, match=r"named after joints \(pos/elbow\), .* none of wrist;"):
         measured(path, robot, mapping=mapping)
 
 

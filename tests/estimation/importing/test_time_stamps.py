@@ -14,7 +14,7 @@ from estimation.errors import DatasetError
 from estimation.importing.files import read_array_file
 from estimation.importing.measurements import ImportOptions, Measurements, measure
 from estimation.importing.sampling import find_rate, resample
-from estimation.importing.time_stamps import usable_rows
+from estimation.importing.time_stamps import rising_rows
 from estimation.importing.wraps import unwrap
 
 ROWS = 1000
@@ -52,12 +52,12 @@ def test_rows_written_twice_are_left_out(tmp_path: Path, bench1: Robot) -> None:
 
 def test_rows_are_counted_as_in_the_file() -> None:
     t_s = np.array([0.0, math.nan, 1.0, 1.0, 2.0, *range(3, 40)])
-    rows, notes = usable_rows(t_s, 10)
+    rows, notes = rising_rows(t_s, 10)
     assert rows[:5].tolist() == [0, 2, 4, 5, 6]
     assert notes[1].endswith("(the first is row 3)")
     t_s[4] = 0.5
     with pytest.raises(DatasetError, match=r"row 4 is at 0.5 s, the row before at 1 s"):
-        usable_rows(t_s, 10)
+        rising_rows(t_s, 10)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_few_late_rows_are_left_out(tmp_path: Path, bench1: Robot) -> None:
     )
     np.testing.assert_array_equal(found.q_rad[:, 0], np.delete(arrays()["q"], late))
     assert any("in that of another: 4, left out (the first is row 200)" in n for n in found.notes)
-    assert any("4 samples are missing, 0.032 s in 2 holes" in note for note in found.notes)
+    assert any("4 samples are missing, 0.032 s in 2 gaps" in note for note in found.notes)
 
 
 def test_many_late_rows_are_refused() -> None:

@@ -122,15 +122,15 @@ def test_a_cycle_takes_two_steps_of_the_model(monkeypatch):
 
 def test_the_right_model_is_told_from_a_wrong_one():
     robot = laas4()
-    stretch = recorded(*closed_loop())
+    segment = recorded(*closed_loop())
     wrong = true_theta()
     wrong[:40] *= 1.2
-    right_loop = closed_loop_errors(make_arm(), robot, stretch)
-    wrong_loop = closed_loop_errors(make_arm(wrong), robot, stretch)
+    right_loop = closed_loop_errors(make_arm(), robot, segment)
+    wrong_loop = closed_loop_errors(make_arm(wrong), robot, segment)
     assert right_loop.torque_percent < 0.5
     assert wrong_loop.torque_percent > 10.0
     assert max(right_loop.rms_rad) < 1e-4 < max(wrong_loop.rms_rad)
-    right, off = (open_loop_errors(make_arm(theta), stretch) for theta in (true_theta(), wrong))
+    right, off = (open_loop_errors(make_arm(theta), segment) for theta in (true_theta(), wrong))
     assert right.windows == 19
     assert right.torque_percent is None
     # Joint 3 is light and often about to stick: its windows say little of its link.
@@ -187,8 +187,8 @@ def test_an_arm_that_cannot_move_is_refused():
 
 
 def test_recordings_without_a_controller_are_refused():
-    stretch = recorded(*closed_loop(), has_gains=False)
+    segment = recorded(*closed_loop(), has_gains=False)
     with pytest.raises(DatasetError, match="no kp_a_per_rad, kd_a_s_per_rad"):
-        closed_loop_errors(make_arm(), laas4(), stretch)
+        closed_loop_errors(make_arm(), laas4(), segment)
     with pytest.raises(DatasetError, match="measured velocity"):
-        open_loop_errors(make_arm(), dataclasses.replace(stretch, dq_rad_s=None))
+        open_loop_errors(make_arm(), dataclasses.replace(segment, dq_rad_s=None))

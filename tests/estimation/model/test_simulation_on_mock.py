@@ -19,7 +19,7 @@ from daq.boards.board import Board
 from daq.samples.columns import behaviour_of
 from estimation.model.forward_dynamics import ForwardDynamics
 from estimation.model.simulation import closed_loop_errors
-from estimation.recordings.segment import Stretch
+from estimation.recordings.segment import Segment
 from firmware_protocol.profiles import profile_named
 from hw_mocks.clock import VirtualClock
 from hw_mocks.mock_link import mock_links
@@ -34,7 +34,7 @@ SECONDS = 6.0
 
 
 @cache
-def played(profile: str) -> tuple[Stretch, MockRobot]:
+def played(profile: str) -> tuple[Segment, MockRobot]:
     """A motion on the mock without effects, as the loop would record it."""
     robot = laas4()
     motion = fourier_motion(3, SECONDS, rate_hz=1000.0, speed_max_rad_s=2.0)
@@ -89,7 +89,7 @@ def played(profile: str) -> tuple[Stretch, MockRobot]:
     if not has_integral:
         law = dataclasses.replace(law, ki_a_per_rad_s=np.zeros(4))
     behaviour = behaviour_of(profile_named(profile))
-    stretch = dataclasses.replace(
+    segment = dataclasses.replace(
         recorded(law, closed_loop(duration_s=SECONDS)[1]),
         t_s=motion.t_s,
         q_rad=(position + offset) / turns,
@@ -105,7 +105,7 @@ def played(profile: str) -> tuple[Stretch, MockRobot]:
         velocity_lag_s=behaviour.velocity_lag_s,
         torque_lag_s=behaviour.current_lag_s,
     )
-    return stretch, mock
+    return segment, mock
 
 
 @pytest.mark.parametrize(
@@ -114,12 +114,12 @@ def played(profile: str) -> tuple[Stretch, MockRobot]:
     [("arm", 2e-4, 0.5), ("uomodri", 2e-3, 3.0)],
 )
 def test_the_true_arm_moves_like_the_mocks(profile, error_max_rad, torque_max_percent):
-    stretch, mock = played(profile)
+    segment, mock = played(profile)
     parameters = model_of()[0].parameters
     theta = truth_vector(laas4(), mock.truth, parameters)
-    right = closed_loop_errors(ForwardDynamics(laas4(), parameters, theta), laas4(), stretch)
+    right = closed_loop_errors(ForwardDynamics(laas4(), parameters, theta), laas4(), segment)
     theta[:40] *= 1.1
-    wrong = closed_loop_errors(ForwardDynamics(laas4(), parameters, theta), laas4(), stretch)
+    wrong = closed_loop_errors(ForwardDynamics(laas4(), parameters, theta), laas4(), segment)
     print(profile, right, wrong, sep="\n")
     assert max(right.rms_rad) < error_max_rad
     assert right.torque_percent < torque_max_percent

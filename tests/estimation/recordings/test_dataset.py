@@ -6,6 +6,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from datasets import summarise
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from recording_maker import make_recording
@@ -15,17 +16,17 @@ from daq.recording import RecordingError, open_recording
 from daq.robot import parse_robot, robot_text
 from estimation.errors import DatasetError
 from estimation.recordings.board_effects import held_delay_s
-from estimation.recordings.dataset import read_stretches, summarise
-from estimation.recordings.segment import Stretch
+from estimation.recordings.dataset import read_segments
+from estimation.recordings.segment import Segment
 
 PLAY, HOLD, OFF = 6, 1, 0
 ROWS = 3000
 
 
-def seqs(stretch: Stretch) -> np.ndarray:
-    """The numbers of a stretch's own samples, without overlap."""
-    first = stretch.first_seq + stretch.lead_rows
-    return np.arange(first, stretch.first_seq + len(stretch) - stretch.tail_rows)
+def seqs(segment: Segment) -> np.ndarray:
+    """The numbers of a segment's own samples, without overlap."""
+    first = segment.first_seq + segment.lead_rows
+    return np.arange(first, segment.first_seq + len(segment) - segment.tail_rows)
 
 
 SPEEDS_RAD_S = np.array([1.0, 2.0, 3.0, 4.0])
@@ -41,21 +42,23 @@ def ramp(rows: int = ROWS, t_s: np.ndarray | None = None) -> dict[str, np.ndarra
     }
 
 
-def test_a_whole_trajectory_is_one_stretch(tmp_path: Path):
+def test_a_whole_trajectory_is_one_segment(tmp_path: Path):
     path = make_recording(tmp_path / "r.h5", ramp())
-    (stretch,) = read_stretches(path)
+    (segment,) = read_segments(path)
     # What the first two rows measured was before the trajectory.
-    assert stretch.first_seq == 102
-    assert len(stretch) == ROWS - 2
-    assert (stretch.begins_run, stretch.ends_run) == (True, True)
-    assert (stretch.lead_rows, stretch.tail_rows, stretch.run_row, stretch.rows_after) == (0,) * 4
-    np.testing.assert_allclose(stretch.q_rad, ramp()["joint_position_rad"][2:])
+    assert segment.first_seq == 102
+    assert len(segment) == ROWS - 2
+    assert (segment.is_beginning, segment.is_end) == (True, True)
+    assert (segment.lead_rows, segment.tail_rows, segment.rows_before, segment.rows_after) == (
+        0,
+    ) * 4
+    np.testing.assert_allclose(segment.q_rad, ramp()["joint_position_rad"][2:])
     # A reply is as old as the exchange before it.
-    np.testing.assert_allclose(stretch.t_s, 0.001 + np.arange(ROWS - 2) * 1e-3)
-    assert not stretch.is_reference_held.any()
-    assert stretch.ki_a_per_rad_s is None
-    np.testing.assert_allclose(stretch.velocity_lag_s, 4 * [1.0 / (2.0 * math.pi * 100.0)])
-    np.testing.assert_allclose(stretch.torque_lag_s, 4 * [1.0 / (2.0 * math.pi * 1000.0)])
+    np.testing.assert_allclose(segment.t_s, 0.001 + np.arange(ROWS - 2) * 1e-3)
+    assert not segment.is_reference_held.any()
+    assert segment.ki_a_per_rad_s is None
+    np.testing.assert_allclose(segment.velocity_lag_s, 4 * [1.0 / (2.0 * math.pi * 100.0)])
+    np.testing.assert_allclose(segment.torque_lag_s, 4 * [1.0 / (2.0 * math.pi * 1000.0)])
     summary = summarise(path)
     assert (summary.rows, summary.used, summary.chosen) == (ROWS, ROWS - 2, "play")
     assert summary.left_out == {"first rows of a motion, measured before it": 2}
@@ -66,14 +69,14 @@ def test_only_rows_that_follow_a_trajectory_are_used_if_there_are_any(tmp_path: 
     mode[500:1500] = PLAY
     mode[1200, 2] = HOLD
     path = make_recording(tmp_path / "r.h5", {**ramp(), "joint_mode": mode})
-    assert [(s.first_seq - 100, len(s)) for s in read_stretches(path)] == [(502, 698), (1203, 297)]
+    assert [(s.first_seq - 100, len(s)) for s in read_segments(path)] == [(502, 698), (1203, 297)]
     summary = summarise(path)
     assert summary.left_out == {
         "not following a trajectory": 2001,
         "first rows of a motion, measured before it": 4,
     }
     assert summary.used + sum(summary.left_out.values()) == ROWS
-    (everything,) = read_stretches(path, all_modes=True)
+    (everything,) = read_segments(path, all_modes=True)
     assert len(everything) == ROWS - 2
 
 
@@ -82,7 +85,7 @@ def test_without_a_trajectory_all_rows_with_power_are_used(tmp_path: Path):
     state[:1000] = 2
     mode[2000:, 1] = OFF
     path = make_recording(tmp_path / "r.h5", {**ramp(), "joint_mode": mode, "state": state})
-    assert [(s.first_seq - 100, len(s)) for s in read_stretches(path)] == [(1002, 998)]
+    assert [(s.first_seq - 100, len(s)) for s in read_segments(path)] == [(1002, 998)]
     assert summarise(path).chosen == "active"
 
 
@@ -98,16 +101,16 @@ def test_an_imported_recording_is_used_whole(tmp_path: Path):
         "reference_position_rad": nothing,
     }
     path = make_recording(tmp_path / "r.h5", columns, link="import")
-    (stretch,) = read_stretches(path)
-    assert len(stretch) == ROWS
-    assert stretch.dq_rad_s is None
-    assert stretch.iq_a is None
-    assert stretch.kp_a_per_rad is None
-    assert stretch.reference_position_rad is None
-    assert (stretch.velocity_lag_s, stretch.torque_lag_s) == (0.0, 0.0)
+    (segment,) = read_segments(path)
+    assert len(segment) == ROWS
+    assert segment.dq_rad_s is None
+    assert segment.iq_a is None
+    assert segment.kp_a_per_rad is None
+    assert segment.reference_position_rad is None
+    assert (segment.velocity_lag_s, segment.torque_lag_s) == (0.0, 0.0)
 
 
-HOLES = {
+GAPS = {
     "invalid": ("joint_valid", 0),
     "no position": ("joint_position_rad", math.nan),
     "no torque": ("joint_torque_nm", math.nan),
@@ -115,29 +118,29 @@ HOLES = {
 }
 
 
-@pytest.mark.parametrize("kind", HOLES)
+@pytest.mark.parametrize("kind", GAPS)
 @pytest.mark.parametrize("rows", [1, 15])
 def test_a_short_hole_is_bridged_for_filters_and_marked(tmp_path: Path, kind: str, rows: int):
-    name, value = HOLES[kind]
+    name, value = GAPS[kind]
     columns = ramp()
     values = columns.get(name, np.ones((ROWS, 4)))
     values[1000 : 1000 + rows, 2] = value
-    (stretch,) = read_stretches(make_recording(tmp_path / "r.h5", {**columns, name: values}))
-    assert stretch.is_in_hole is not None
-    assert np.flatnonzero(stretch.is_in_hole).tolist() == list(range(998, 998 + rows))
-    np.testing.assert_allclose(stretch.q_rad, stretch.t_s[:, None] * SPEEDS_RAD_S, atol=1e-9)
+    (segment,) = read_segments(make_recording(tmp_path / "r.h5", {**columns, name: values}))
+    assert segment.is_in_gap is not None
+    assert np.flatnonzero(segment.is_in_gap).tolist() == list(range(998, 998 + rows))
+    np.testing.assert_allclose(segment.q_rad, segment.t_s[:, None] * SPEEDS_RAD_S, atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", HOLES)
+@pytest.mark.parametrize("kind", GAPS)
 def test_a_long_hole_is_never_filled(tmp_path: Path, kind: str):
-    name, value = HOLES[kind]
+    name, value = GAPS[kind]
     columns = ramp()
     values = columns.get(name, np.ones((ROWS, 4)))
     values[1000:1030, 2] = value
     path = make_recording(tmp_path / "r.h5", {**columns, name: values})
-    parts = list(read_stretches(path))
+    parts = list(read_segments(path))
     assert [(s.first_seq - 100, len(s)) for s in parts] == [(2, 998), (1030, 1970)]
-    assert all(part.is_in_hole is None for part in parts)
+    assert all(part.is_in_gap is None for part in parts)
 
 
 def late_by(periods: float) -> np.ndarray:
@@ -150,11 +153,11 @@ def late_by(periods: float) -> np.ndarray:
 def test_late_cycles_are_brought_to_a_constant_rate(tmp_path: Path, periods: float):
     t_s = late_by(periods)
     t_ns = 5_000_000_000 + np.round(t_s * 1e9).astype(np.int64)
-    (stretch,) = read_stretches(make_recording(tmp_path / "r.h5", {**ramp(t_s=t_s), "t_ns": t_ns}))
-    np.testing.assert_allclose(np.diff(stretch.t_s), 1e-3, atol=1e-9)
-    np.testing.assert_allclose(stretch.q_rad, stretch.t_s[:, None] * SPEEDS_RAD_S, atol=1e-6)
-    holes = 0 if stretch.is_in_hole is None else int(stretch.is_in_hole.sum())
-    assert holes == (int(periods) if periods >= 1.0 else 0)
+    (segment,) = read_segments(make_recording(tmp_path / "r.h5", {**ramp(t_s=t_s), "t_ns": t_ns}))
+    np.testing.assert_allclose(np.diff(segment.t_s), 1e-3, atol=1e-9)
+    np.testing.assert_allclose(segment.q_rad, segment.t_s[:, None] * SPEEDS_RAD_S, atol=1e-6)
+    gaps = 0 if segment.is_in_gap is None else int(segment.is_in_gap.sum())
+    assert gaps == (int(periods) if periods >= 1.0 else 0)
 
 
 def test_a_long_pause_and_a_changed_zero_end_a_run(tmp_path: Path):
@@ -163,30 +166,29 @@ def test_a_long_pause_and_a_changed_zero_end_a_run(tmp_path: Path):
     homed[:2000, 3] = 0
     columns = {**ramp(t_s=t_s), "t_ns": 5_000_000_000 + np.round(t_s * 1e9).astype(np.int64)}
     path = make_recording(tmp_path / "r.h5", {**columns, "joint_is_homed": homed})
-    parts = [seqs(stretch) - 100 for stretch in read_stretches(path)]
+    parts = [seqs(segment) - 100 for segment in read_segments(path)]
     assert [p[0] for p in parts] == [2, 1000, 2000]
     summary = summarise(path)
     assert summary.not_homed == 1998
-    assert any("gravity is wrong" in line for line in summary.sentences())
 
 
 def test_values_that_were_not_taken_in_time_are_marked(tmp_path: Path):
     columns = ramp()
     # The third joint's board was read 4 ms late, in an exchange of ordinary length.
     columns["joint_position_rad"][1500, 2] += 4e-3 * SPEEDS_RAD_S[2]
-    (stretch,) = read_stretches(make_recording(tmp_path / "r.h5", columns))
-    assert stretch.is_in_hole is not None
-    assert set(np.flatnonzero(stretch.is_in_hole)) <= {1498, 1499}
-    np.testing.assert_allclose(stretch.q_rad, stretch.t_s[:, None] * SPEEDS_RAD_S, atol=1e-9)
+    (segment,) = read_segments(make_recording(tmp_path / "r.h5", columns))
+    assert segment.is_in_gap is not None
+    assert set(np.flatnonzero(segment.is_in_gap)) <= {1498, 1499}
+    np.testing.assert_allclose(segment.q_rad, segment.t_s[:, None] * SPEEDS_RAD_S, atol=1e-9)
 
 
 def test_after_an_unusually_long_exchange_times_are_not_sure(tmp_path: Path):
     transfer_ns = np.full(ROWS, 20_000)
     transfer_ns[1200] = 700_000
     path = make_recording(tmp_path / "r.h5", {**ramp(), "transfer_ns": transfer_ns})
-    (stretch,) = read_stretches(path)
-    assert stretch.is_in_hole is not None
-    assert np.flatnonzero(stretch.is_in_hole).tolist() == [1199]
+    (segment,) = read_segments(path)
+    assert segment.is_in_gap is not None
+    assert np.flatnonzero(segment.is_in_gap).tolist() == [1199]
 
 
 def test_times_that_do_not_rise_are_refused(tmp_path: Path):
@@ -194,7 +196,7 @@ def test_times_that_do_not_rise_are_refused(tmp_path: Path):
     t_ns[1000] = t_ns[999]
     path = make_recording(tmp_path / "r.h5", {**ramp(), "t_ns": t_ns})
     with pytest.raises(DatasetError, match="do not rise at row 1000"):
-        list(read_stretches(path))
+        list(read_segments(path))
 
 
 @pytest.mark.parametrize("period_ns", [0, 1, -5, 10**4, 10**10, 1 << 62])
@@ -203,7 +205,7 @@ def test_a_damaged_period_is_refused(tmp_path: Path, period_ns: int):
     with h5py.File(path, "r+") as file:
         file.attrs["period_ns"] = period_ns
     with pytest.raises(DatasetError, match=r"a.h5: .* period .* damaged"):
-        list(read_stretches(path))
+        list(read_segments(path))
 
 
 def test_numbers_that_all_jump_are_refused(tmp_path: Path):
@@ -211,15 +213,19 @@ def test_numbers_that_all_jump_are_refused(tmp_path: Path):
     with h5py.File(path, "r+") as file:
         file["samples/seq"][:] = np.arange(ROWS) * 10
     with pytest.raises(DatasetError, match=r"a.h5: .* it is sure of .* damaged"):
-        list(read_stretches(path))
+        list(read_segments(path))
 
 
 def test_what_is_no_recording_is_refused(tmp_path: Path):
     (tmp_path / "r.h5").write_text("nothing")
     with pytest.raises(RecordingError, match="no HDF5 file"):
-        list(read_stretches(tmp_path / "r.h5"))
+        list(read_segments(tmp_path / "r.h5"))
+
+
+def test_pieces_without_rows_are_refused(tmp_path: Path):
+    path = make_recording(tmp_path / "r.h5", ramp())
     with pytest.raises(DatasetError, match="at least 1"):
-        list(read_stretches(tmp_path / "r.h5", rows_max=0))
+        list(read_segments(path, rows_max=0))
 
 
 rows_out = st.lists(st.integers(0, ROWS - 1), max_size=12, unique=True)
@@ -254,18 +260,18 @@ def test_pieces_are_the_whole_and_only_what_was_measured_counts(
     )
     with open_recording(path) as recording:
         start_s = recording.attributes["start_t_ns"] * 1e-9 - 5.0
-        whole = list(read_stretches(recording, rows_min=rows_min))
+        whole = list(read_segments(recording, rows_min=rows_min))
         pieces = list(
-            read_stretches(recording, rows_min=rows_min, rows_max=rows_max, overlap_rows=overlap)
+            read_segments(recording, rows_min=rows_min, rows_max=rows_max, overlap_rows=overlap)
         )
-    for stretch in (*whole, *pieces):
-        np.testing.assert_allclose(np.diff(stretch.t_s), 1e-3, atol=1e-9)
-        counts = np.ones(len(stretch), bool)
-        if stretch.is_in_hole is not None:
-            counts &= ~stretch.is_in_hole
-        expected = (stretch.t_s + start_s)[:, None] * SPEEDS_RAD_S
-        np.testing.assert_allclose(stretch.q_rad[counts], expected[counts], atol=1e-5)
-        assert stretch.begins_run == (stretch.run_row + stretch.lead_rows == 0)
+    for segment in (*whole, *pieces):
+        np.testing.assert_allclose(np.diff(segment.t_s), 1e-3, atol=1e-9)
+        counts = np.ones(len(segment), bool)
+        if segment.is_in_gap is not None:
+            counts &= ~segment.is_in_gap
+        expected = (segment.t_s + start_s)[:, None] * SPEEDS_RAD_S
+        np.testing.assert_allclose(segment.q_rad[counts], expected[counts], atol=1e-5)
+        assert segment.is_beginning == (segment.rows_before + segment.lead_rows == 0)
     own = [p.t_s[p.lead_rows : len(p) - p.tail_rows] for p in pieces]
     np.testing.assert_allclose(
         np.concatenate([*own, []]), np.concatenate([*(s.t_s for s in whole), []]), atol=1e-9
@@ -292,13 +298,13 @@ def test_the_torque_of_a_held_reference_is_corrected(
         "joint_torque_nm": np.full((ROWS, 4), 0.25),
     }
     path = make_recording(tmp_path / "r.h5", columns, text=text, profile=profile)
-    (stretch,) = read_stretches(path)
+    (segment,) = read_segments(path)
     for number, joint in enumerate(robot.joints):
         drive, constant = joint.drive, robot.motor_of(joint).torque_constant_nm_per_a
         motor_rad_s = drive.direction * drive.gear_reduction * speed[0, number]
         iq_a = 0.5 * motor_rad_s * held_delay_s(1e-3, 1.0 / (2.0 * math.pi * 1000.0))
         joint_nm = drive.direction * constant * drive.gear_reduction * drive.gear_efficiency * iq_a
-        np.testing.assert_allclose(stretch.tau_nm[:, number], 0.25 + is_held * joint_nm, rtol=1e-6)
+        np.testing.assert_allclose(segment.tau_nm[:, number], 0.25 + is_held * joint_nm, rtol=1e-6)
 
 
 @pytest.mark.parametrize(

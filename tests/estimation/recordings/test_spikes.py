@@ -13,7 +13,7 @@ from identify_recordings import made_recording
 from recording_maker import make_recording
 
 from estimation.identification.pipeline import Request, identify
-from estimation.recordings.dataset import read_stretches
+from estimation.recordings.dataset import read_segments
 from estimation.recordings.spikes import find_spikes
 
 ROWS = 26_000
@@ -108,9 +108,9 @@ def test_spikes_of_a_recording_become_holes(tmp_path: Path, link: str) -> None:
     offset = 0 if link == "import" else 2
     for rows_max in (120_000, 4000):  # pieces begin in the middle of things
         found = set()
-        for part in read_stretches(path, rows_max=rows_max, overlap_rows=100):
-            if part.is_in_hole is not None:
-                found |= set((np.flatnonzero(part.is_in_hole) + part.run_row + offset).tolist())
+        for part in read_segments(path, rows_max=rows_max, overlap_rows=100):
+            if part.is_in_gap is not None:
+                found |= set((np.flatnonzero(part.is_in_gap) + part.rows_before + offset).tolist())
             assert np.abs(part.q_rad).max() < 1.5
             assert np.abs(part.tau_nm).max() < 10.0
         assert {5000, 9000, 12_001} <= found
@@ -137,7 +137,7 @@ def test_what_is_identified_is_as_good_with_spikes_as_without(tmp_path: Path) ->
         .validation.moving
         for path in (clean, spiky)
     ]
-    # A few thinned-out rows are lost to the holes; the spikes themselves would cost far more.
+    # A few thinned-out rows are lost to the gaps; the spikes themselves would cost far more.
     assert errors[1] < 1.1 * errors[0]
 
 

@@ -1,109 +1,119 @@
-"""A real bench, published with its results ([EMPS 2019]).
+"""A real bench, published with its results, by the commands a user would type.
+
+EMPS of Janot, Gautier and Brunot, 2019: a carriage that a motor drives along a level screw. Beside
+a link that turns about an upright axis it differs in its units only (kg and N for kg·m² and N·m):
+gravity does no work on either.
 
 The recordings are not part of the project; ARMATURE_DATA names the folder that holds them.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import scipy.io
 from public_data import data_folder
 
-from estimation.regression.friction_terms import ASYMMETRIC, COULOMB_VISCOUS, LinearFriction
-from estimation.regression.least_squares import (
-    LinearFit,
-    block_numbers,
-    bootstrap_blocks,
-    fit_linear,
-    relative_error_percent,
-)
-from estimation.signals.filters import central_difference, decimate, low_pass
+from tools.main import main
 
-RATE_HZ = 1000.0
-DECIMATION = 10
-DROPPED = 49
+RATE_HZ = 1000
+FILES = ("DATA_EMPS", "DATA_EMPS_PULSES")
+PUBLISHED = {"Izz1": 95.1089, "fv1": 203.5034, "fc1": 20.3935, "off1": -3.1648}
+"""M (kg), Fv (N·s/m), Fc (N), offset (N)."""
+PUBLISHED_SIGMA = {"Izz1": 0.1085, "fv1": 1.146, "fc1": 0.1012, "off1": 0.0444}
+PUBLISHED_PERCENT, PUBLISHED_PULSES_PERCENT = 4.0834, 5.9824
+URDF = """<robot name="emps">
+  <link name="base"/>
+  <link name="carriage">
+    <inertial>
+      <mass value="100"/>
+      <inertia ixx="100" iyy="100" izz="100" ixy="0" ixz="0" iyz="0"/>
+    </inertial>
+  </link>
+  <joint name="slide" type="revolute">
+    <parent link="base"/>
+    <child link="carriage"/>
+    <axis xyz="0 0 1"/>
+    <limit lower="-1" upper="1" velocity="2" effort="500"/>
+  </joint>
+</robot>"""
 
-PUBLISHED = [95.1089, 203.5034, 20.3935, -3.1648]  # M (kg), Fv (N·s/m), Fc (N), offset (N)
-PUBLISHED_SIGMA = [0.1085, 1.146, 0.1012, 0.0444]
+
+def armature(*words: str | Path) -> str:
+    """Run a command line; return what it prints."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        assert main([str(word) for word in words]) == 0
+    return out.getvalue()
 
 
 @pytest.fixture(scope="module")
-def folder() -> Path:
-    return data_folder("emps")
+def recordings(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    data, folder = data_folder("emps"), tmp_path_factory.mktemp("emps")
+    urdf, robot = folder / "emps.urdf", folder / "emps.toml"
+    urdf.write_text(URDF)
+    armature("robot", "from-urdf", urdf, "--out", robot)
+    paths = []
+    for name in FILES:
+        record = scipy.io.loadmat(data / f"{name}.mat")
+        force = record["gtau"].item() * record["vir"]
+        samples, path = folder / f"{name}.npz", folder / f"{name}.h5"
+        np.savez(samples, q_rad=record["qm"].reshape(-1, 1), tau_nm=force.reshape(-1, 1))
+        armature("import", samples, "--robot", robot, "--out", path, "--rate", str(RATE_HZ))
+        paths.append(path)
+    return paths
 
 
-def rows(
-    path: Path, law: LinearFriction, *, offset: bool, dropped_at_the_end: int = 0
-) -> tuple[np.ndarray, np.ndarray]:
-    record = scipy.io.loadmat(path)
-    position = low_pass(record["qm"].ravel(), order=4, cutoff_hz=100.0, rate_hz=RATE_HZ)
-    force = record["gtau"].item() * record["vir"].ravel()
-    velocity = central_difference(position, rate_hz=RATE_HZ)
-    acceleration = central_difference(velocity, rate_hz=RATE_HZ)
-    columns = [acceleration, law.columns(velocity)]
-    if offset:
-        columns.append(np.ones_like(force))
-    used = slice(DROPPED, force.size - dropped_at_the_end)
-    return (
-        decimate(np.column_stack(columns)[used], DECIMATION),
-        decimate(force[used], DECIMATION),
-    )
+def identify(recordings: list[Path], *terms: str) -> Any:
+    words = ("--validate", recordings[1], "--terms", ",".join(terms), "--method", "uls", "cls2")
+    return json.loads(armature("identify", recordings[0], *words, "--json"))
 
 
-def fit_and_cross_test(folder: Path, law: LinearFriction, **how) -> tuple[LinearFit, float, float]:
-    regressor, force = rows(folder / "DATA_EMPS.mat", law, **how)
-    fit = fit_linear(regressor, force)
-    other_regressor, other_force = rows(folder / "DATA_EMPS_PULSES.mat", law, **how)
-    return (
-        fit,
-        relative_error_percent(force, regressor @ fit.parameters),
-        relative_error_percent(other_force, other_regressor @ fit.parameters),
-    )
+@pytest.fixture(scope="module")
+def found(recordings: list[Path]) -> Any:
+    return identify(recordings, "viscous", "coulomb", "offset")
 
 
-def test_published_parameters_and_errors_come_out_to_the_last_digit(folder):
-    fit, error, cross_error = fit_and_cross_test(folder, COULOMB_VISCOUS, offset=True)
-    np.testing.assert_allclose(fit.parameters, PUBLISHED, atol=1e-4)
-    np.testing.assert_allclose(fit.sigma, PUBLISHED_SIGMA, rtol=2e-3)
-    assert fit.condition == pytest.approx(25.99, abs=0.005)
-    assert error == pytest.approx(4.0834, abs=1e-4)
-    assert cross_error == pytest.approx(5.9824, abs=1e-4)
+def errors(result: Any, method: str) -> tuple[float, float]:
+    row = next(row for row in result["methods"] if row["name"] == method)
+    return row["identification"]["moving"], row["validation"]["moving"]
 
 
-def test_without_the_last_samples_either_the_border_costs_nothing(folder):
-    # The publication keeps the end of the record, where the differences lack neighbours.
-    fit, error, cross_error = fit_and_cross_test(
-        folder, COULOMB_VISCOUS, offset=True, dropped_at_the_end=DROPPED
-    )
-    np.testing.assert_allclose(fit.parameters, PUBLISHED, rtol=0.005)
-    assert 4.03 < error < 4.05
-    assert 5.94 < cross_error < 5.96
+def test_published_parameters_are_found(found: Any) -> None:
+    rows = {row["symbol"]: row for row in found["base_parameters"]}
+    assert rows.keys() == PUBLISHED.keys()
+    for symbol, published in PUBLISHED.items():
+        assert rows[symbol]["low"] <= published <= rows[symbol]["high"]
+    assert rows["Izz1"]["value"] == pytest.approx(PUBLISHED["Izz1"], rel=1e-3)
+    for symbol in ("fv1", "fc1", "off1"):
+        assert rows[symbol]["value"] == pytest.approx(PUBLISHED[symbol], rel=0.06)
 
 
-def test_friction_that_differs_between_directions_explains_more(folder):
-    fit, error, cross_error = fit_and_cross_test(folder, ASYMMETRIC, offset=False)
-    assert error <= 3.2
-    assert cross_error <= 5.4
-    assert fit.parameters[0] == pytest.approx(PUBLISHED[0], rel=0.005)
-    assert (fit.parameters > 0.0).all()
+def test_ordinary_sigma_are_the_published_ones_and_far_too_small(found: Any) -> None:
+    for row in found["base_parameters"]:
+        ordinary = row["sigma_ordinary"]
+        assert ordinary == pytest.approx(PUBLISHED_SIGMA[row["symbol"]], rel=0.15)
+        assert row["sigma"] > 4.0 * ordinary
 
 
-def test_blocks_of_a_second_show_how_optimistic_the_published_sigma_are(folder):
-    regressor, force = rows(folder / "DATA_EMPS.mat", COULOMB_VISCOUS, offset=True)
-    fit = fit_linear(regressor, force)
-    replicates = bootstrap_blocks(
-        regressor,
-        force,
-        block_numbers(force.size, round(RATE_HZ / DECIMATION)),
-        replicates=2000,
-        generator=np.random.default_rng(2019),
-    )
-    wider = replicates.std(axis=0, ddof=1) / fit.sigma
-    # Over 20 seeds: 1.80–1.93, 6.13–6.42, 4.56–4.80, 5.11–5.43.
-    np.testing.assert_allclose(wider, [2.1, 6.1, 4.7, 5.3], rtol=0.2)
-    # Why that is so: what is left of one row is mostly left of the next, too.
-    left = fit.residuals
-    assert left[1:] @ left[:-1] > 0.6 * (left @ left)
+def test_errors_are_those_of_the_publication_or_less(found: Any) -> None:
+    for method in ("uls", "cls2"):
+        known, unknown = errors(found, method)
+        assert known < PUBLISHED_PERCENT
+        assert unknown < PUBLISHED_PULSES_PERCENT
+
+
+def test_friction_that_differs_between_directions_explains_more(
+    recordings: list[Path], found: Any
+) -> None:
+    better = identify(recordings, "viscous", "coulomb", "offset", "asymmetric")
+    for less, more in zip(errors(better, "uls"), errors(found, "uls"), strict=True):
+        assert less < 0.9 * more
+    mass = next(row for row in better["base_parameters"] if row["symbol"] == "Izz1")
+    assert mass["value"] == pytest.approx(PUBLISHED["Izz1"], rel=2e-3)

@@ -4,12 +4,11 @@ import math
 
 import numpy as np
 import pytest
-import scipy.signal
 from hypothesis import given
 from hypothesis import strategies as st
 
 from estimation.errors import DatasetError
-from estimation.signals.filters import central_difference, decimate, low_pass
+from estimation.signals.filters import central_difference, low_pass
 
 RATE_HZ = 1000.0
 seeds = st.integers(0, 2**32 - 1)
@@ -56,13 +55,12 @@ def test_what_low_pass_guesses_before_the_record_fades_within_it():
     assert error[50:].max() < 1e-4 * error.max()  # five periods of the cut-off frequency later
 
 
-@given(seeds, st.integers(2, 20))
-def test_columns_are_treated_alike(seed, factor):
+@given(seeds)
+def test_columns_are_treated_alike(seed):
     values = np.random.default_rng(seed).normal(size=(150, 3))
     for function in (
         lambda x: low_pass(x, order=4, cutoff_hz=100.0, rate_hz=RATE_HZ),
         lambda x: central_difference(x, rate_hz=RATE_HZ),
-        lambda x: decimate(x, factor),
     ):
         alone = np.column_stack([function(column) for column in values.T])
         np.testing.assert_allclose(function(values), alone, rtol=1e-12, atol=1e-12)
@@ -111,42 +109,6 @@ def test_outermost_accelerations_are_a_half_and_three_quarters():
     np.testing.assert_allclose(acceleration, expected, rtol=1e-9)
 
 
-@given(st.integers(25, 400), st.integers(2, 30), st.floats(-1e3, 1e3))
-def test_decimation_keeps_constants_and_counts_rows(rows, factor, value):
-    kept = decimate(np.full(rows, value), factor)
-    assert kept.shape == (-(-rows // factor),)
-    np.testing.assert_allclose(kept, value, rtol=1e-6, atol=1e-12)
-
-
-@given(st.integers(0, 19), st.sampled_from([2, 5, 10]), st.floats(0.05, 0.75))
-def test_decimation_keeps_slow_sines_in_place_and_ends_with_the_last_row(spare, factor, relative):
-    rows = 4000 + spare
-    frequency_hz = relative * 0.5 * RATE_HZ / factor
-    sine = np.sin(2.0 * np.pi * frequency_hz * np.arange(rows) / RATE_HZ)
-    kept = decimate(sine, factor)
-    first = (rows - 1 - (kept.size - 1) * factor) / RATE_HZ
-    assert 0.0 <= first < factor / RATE_HZ
-    amplitude, delay_s = amplitude_and_delay(kept, frequency_hz, RATE_HZ / factor, first)
-    assert 1.0 - 1e-4 <= amplitude <= 10.0 ** (0.1 / 20.0) + 1e-4
-    assert abs(delay_s) < 1e-6
-
-
-@given(st.sampled_from([2, 5, 10]), st.floats(1.3, 1.9))
-def test_decimation_leaves_little_of_what_would_come_back_as_something_else(factor, relative):
-    frequency_hz = relative * 0.5 * RATE_HZ / factor
-    sine = np.sin(2.0 * np.pi * frequency_hz * np.arange(4000) / RATE_HZ)
-    kept = decimate(sine, factor)
-    kept = kept[kept.size // 4 : 3 * kept.size // 4]
-    assert np.abs(kept).max() < 1e-4
-
-
-@given(seeds, st.integers(2, 12))
-def test_decimation_is_scipy_s_but_for_gain_borders_and_the_rows_chosen(seed, factor):
-    values = np.random.default_rng(seed).normal(size=1500 * factor + 1)  # both keep first and last
-    theirs = scipy.signal.decimate(values, factor) * 10.0 ** (0.1 / 20.0)
-    np.testing.assert_allclose(decimate(values, factor)[200:-200], theirs[200:-200], atol=1e-9)
-
-
 @pytest.mark.parametrize("cutoff_hz", [0.0, -1.0, 500.0, 600.0, math.nan])
 def test_cutoff_must_be_below_half_the_rate(cutoff_hz):
     with pytest.raises(DatasetError, match=f"of {cutoff_hz:g} Hz: .* 500 Hz"):
@@ -164,20 +126,13 @@ def test_rate_must_be_positive(rate_hz):
         central_difference(np.zeros(100), rate_hz=rate_hz)
 
 
-@pytest.mark.parametrize("factor", [1, 0, -3])
-def test_factor_must_be_two_or_more(factor):
-    with pytest.raises(DatasetError, match=f"decimation by {factor}:"):
-        decimate(np.zeros(100), factor)
-
-
 @pytest.mark.parametrize(
     ("function", "limit"),
     [
         (lambda x: low_pass(x, order=4, cutoff_hz=100.0, rate_hz=RATE_HZ), 12),
         (lambda x: central_difference(x, rate_hz=RATE_HZ), 1),
-        (lambda x: decimate(x, 10), 24),
     ],
-    ids=["low_pass", "central_difference", "decimate"],
+    ids=["low_pass", "central_difference"],
 )
 def test_short_or_broken_records_are_refused(function, limit):
     function(np.zeros(limit + 1))

@@ -10,14 +10,14 @@ from identification_examples import fourier_motion, prepared
 
 from estimation.errors import DatasetError
 from estimation.excitation.fourier import FreeCoefficients
-from estimation.excitation.motion import Motion
+from estimation.excitation.motion import SampledMotion
 from estimation.signals.preparation import Prepared
 from estimation.signals.repetition import average_repetitions, find_period_s
 
 
 def of_angles(q_rad: np.ndarray, period_s: float = 0.01) -> Prepared:
     t_s = period_s * np.arange(len(q_rad))
-    return prepared(Motion(t_s, q_rad, q_rad, q_rad), np.zeros_like(q_rad))
+    return prepared(SampledMotion(t_s, q_rad, q_rad, q_rad), np.zeros_like(q_rad))
 
 
 def series(f0_hz: float, duration_s: float, seed: int, rate_hz: float = 100.0) -> np.ndarray:

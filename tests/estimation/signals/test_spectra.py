@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,14 +9,15 @@ from hypothesis import strategies as st
 from scipy import signal
 
 from estimation.errors import DatasetError
-from estimation.signals.filters import average_periods, derivative, second_difference
+from estimation.recordings.segment import Segment
+from estimation.signals.filters import derivative, second_difference
 from estimation.signals.spectra import (
-    bandwidth_hz,
     choose_cutoff_hz,
     derivative_fft,
     low_pass_fft,
     quiet_end_hz,
 )
+from estimation.signals.velocity_choice import Spectra
 
 RATE_HZ = 1000.0
 seeds = st.integers(0, 2**32 - 1)
@@ -89,20 +92,21 @@ def test_differences_have_the_errors_that_are_stated():
         assert np.abs(bend[1:-1]).max() == pytest.approx((omega / RATE_HZ) ** 2 / 12.0, rel=0.1)
 
 
-def test_the_mean_period_and_its_scatter():
-    random = np.random.default_rng(1)
-    period = np.sin(np.linspace(0.0, 2.0 * np.pi, 400, endpoint=False))
-    values = np.tile(period, 100) + random.normal(0.0, 0.1, 40_000)
-    average = average_periods(values, 400)
-    assert average.periods == 100
-    assert np.std(average.mean - period) == pytest.approx(0.01, rel=0.1)
-    assert np.mean(average.scatter) == pytest.approx(0.1, rel=0.02)
-    assert np.isnan(average_periods(values[:400], 400).scatter).all()
-    with pytest.raises(DatasetError, match=r"1\.252 periods .* first 400 rows"):
-        average_periods(values[:501], 400)
-
-
 # --- bandwidth and cut-off ------------------------------------------------------------------------
+
+
+def bandwidth_hz(values: np.ndarray, rate_hz: float) -> float:
+    q_rad = values.reshape(len(values), -1)
+    t_s = np.arange(len(q_rad)) / rate_hz
+    segment = Segment(
+        source=Path("made"),
+        joint_names=("one",),
+        period_s=1.0 / rate_hz,
+        t_s=t_s,
+        q_rad=q_rad,
+        tau_nm=np.zeros_like(q_rad),
+    )
+    return max(Spectra([segment]).bandwidths_hz())
 
 
 @given(seeds, st.sampled_from([(0.1, 5), (0.2, 10), (0.5, 20)]), st.floats(0.0, 1e-3))
@@ -172,10 +176,8 @@ def test_the_quiet_band_holds_the_noise_that_it_says(noise, seed):
         (lambda x: derivative_fft(x, rate_hz=0.0), "rate of 0 Hz"),
         (lambda x: derivative_fft(x, rate_hz=1.0, order=3), "1 or 2"),
         (lambda x: low_pass_fft(x[:2], cutoff_hz=1.0, rate_hz=RATE_HZ), "2 rows is too short"),
-        (lambda x: bandwidth_hz(x[:50], RATE_HZ), "50 rows is too short"),
         (lambda x: derivative_fft(x * np.nan, rate_hz=1.0), "not finite"),
         (lambda x: derivative(x, rate_hz=-1.0), "rate of -1 Hz"),
-        (lambda x: average_periods(x, 0), "at least 1"),
     ],
 )
 def test_what_cannot_be_is_refused_in_words(call, text):

@@ -25,11 +25,10 @@ from daq.robot import (
     parse_robot,
     robot_text,
 )
-from daq.robot.geometry import placement_pose
+from daq.robot.geometry import placement_pose, rpy_of
 from daq.robot.rigid_body import make_model
 from estimation.errors import UrdfError
-from estimation.urdf import RobotFile, robot_from_urdf, urdf_text
-from estimation.urdf.reading import rpy_of
+from estimation.urdf import ConvertedRobot, robot_from_urdf, urdf_text
 
 Array = npt.NDArray[np.float64]
 LIMITS = JointLimits(
@@ -51,7 +50,7 @@ def assert_same(ours: pin.Model, theirs: pin.Model, seed: int = 0) -> None:
     assert np.abs(torque(ours, seed) - expected).max() <= 1e-9 * np.abs(expected).max()
 
 
-def model_of(file: RobotFile) -> pin.Model:
+def model_of(file: ConvertedRobot) -> pin.Model:
     return make_model(parse_robot(file.text, "made.toml"))
 
 

@@ -18,7 +18,7 @@ from bench_examples import NOT_WITH_A_LOAD_ARM, make_result
 
 from daq.errors import ConfigError
 from daq.robot import Friction, load_robot, parse_robot, robot_text
-from estimation.bench.result import BenchResult, Quantity
+from estimation.bench.result import BenchResult, EstimatedQuantity
 from estimation.bench.result_file import write_result
 from estimation.errors import DatasetError
 from tools.bench.formats import latex_number, text_cell
@@ -50,10 +50,10 @@ def table(
     return run
 
 
-def quantity(value: float, **changes: Any) -> Quantity:
+def quantity(value: float, **changes: Any) -> EstimatedQuantity:
     """A value that is known to one percent."""
     return msgspec.structs.replace(
-        Quantity(value=value, low=value * 0.99, high=value * 1.01), **changes
+        EstimatedQuantity(value=value, low=value * 0.99, high=value * 1.01), **changes
     )
 
 
@@ -244,7 +244,7 @@ def test_latex_is_table_4_3(table: Callable[..., Said], results: Path) -> None:
 def test_roundings(
     value: float, low: float | None, high: float | None, latex: str, text: str
 ) -> None:
-    estimate = Quantity(value=value, low=low, high=high)
+    estimate = EstimatedQuantity(value=value, low=low, high=high)
     assert latex_number(estimate) == latex
     assert text_cell(estimate) == text
 

@@ -224,12 +224,12 @@ def test_for_people(arm: Arm, monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = armature("identify", arm.known, "--validate", arm.unknown, *QUICK)
     assert (outcome.exit_code, outcome.err) == (0, "")
     for words in (
-        "32 of 52 parameters can be told apart",
+        "32 of 52 parameters are identifiable",
         "lost, no torque depends on them: m1, mcx1, mcy1",
         "combinations: `armature robot show` lists them",
         "Identification of laas4",
         "cls2 ←",
-        "can exist: uls tells combinations of parameters only",
+        "consistent: uls determines combinations of parameters only",
         "(validation)",
         "truth",
         "note: low-pass at",
@@ -323,10 +323,10 @@ def test_base_parameters_alone_make_no_robot(arm: Arm, tmp_path: Path) -> None:
     outcome = armature("identify", arm.known, *words)
     assert outcome.exit_code == 0
     assert (
-        "no URDF and no robot file: uls tells combinations of parameters only, not single links; "
-        "use --method cls2"
+        "no URDF and no robot file: uls determines combinations of parameters only, not single "
+        "links; use --method cls2"
     ) in outcome.err
-    assert "can exist:" not in outcome.out  # no other kind of method is beside it
+    assert "consistent:" not in outcome.out  # no other kind of method is beside it
     assert {path.name for path in out.iterdir()} == {"result.json", "base_parameters.csv"}
 
 
@@ -335,7 +335,8 @@ def test_links_that_cannot_exist_make_no_robot(arm: Arm, tmp_path: Path) -> None
         "identify", arm.known, "--method", "cls1", "--no-report", "--out", tmp_path / "result"
     )
     assert outcome.exit_code == 0
-    sentence = "cls1 gives links that cannot exist, or friction that drives; use --method cls2"
+    sentence = "cls1 gives links that are not physically consistent, or friction that drives; "
+    sentence += "use --method cls2"
     assert sentence in outcome.err
     assert not (tmp_path / "result" / "laas4.urdf").exists()
 
@@ -593,7 +594,7 @@ def test_nothing_is_overwritten(arm: Arm, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     for out, sentence in (
         (tmp_path, "is not empty; name another directory"),
-        (tmp_path / "mine.txt", "is there already and is no directory"),
+        (tmp_path / "mine.txt", "is there already and is not a directory"),
     ):
         outcome = armature("identify", arm.known, "--out", out)
         assert (outcome.exit_code, outcome.out) == (2, "")

@@ -32,7 +32,7 @@ from matplotlib.text import Text
 
 from estimation.bench.report.figure import draw_bench, save_figure
 from estimation.bench.report.picture import BenchPicture
-from estimation.bench.result import BenchResult, Quantity
+from estimation.bench.result import BenchResult, EstimatedQuantity
 from estimation.reporting.palette import PALETTE
 from estimation.reporting.sheet import make_svg
 
@@ -58,7 +58,7 @@ def _scaled(factor: float) -> tuple[BenchResult, BenchPicture]:
     result, picture = make_result(), make_picture()
 
     def times(value: Any) -> Any:
-        if isinstance(value, Quantity):
+        if isinstance(value, EstimatedQuantity):
             return msgspec.structs.replace(value, value=value.value * factor, low=None, high=None)
         return None if value is None else value * factor
 
@@ -261,7 +261,7 @@ def test_the_truth_is_drawn_where_it_is_known() -> None:
         return draw_bench(result, make_picture()).axes[0].get_legend_handles_labels()[1]
 
     assert "truth" in labels(make_result())
-    assert "truth" not in labels(make_result(f_nm=Quantity(value=F_NM)))
+    assert "truth" not in labels(make_result(f_nm=EstimatedQuantity(value=F_NM)))
 
 
 def test_second_axes_show_the_load_side() -> None:

@@ -19,7 +19,7 @@ from page_browser import Browser, Outline, assert_drawn, open_browser
 from estimation.bench.report.page import make_page
 from estimation.bench.report.picture import BenchPicture
 from estimation.bench.report.words import number_text, quantity_text
-from estimation.bench.result import BenchResult, Quantity
+from estimation.bench.result import BenchResult, EstimatedQuantity
 
 EVIL = "<script>alert('x')</script>\"&"
 
@@ -128,7 +128,9 @@ def test_names_from_outside_are_escaped() -> None:
         msgspec.structs.replace(plateau, reason=EVIL if plateau.reason else "")
         for plateau in base.plateaus
     )
-    model = msgspec.structs.replace(base.models[0], name=EVIL, parameters={EVIL: Quantity(value=1)})
+    model = msgspec.structs.replace(
+        base.models[0], name=EVIL, parameters={EVIL: EstimatedQuantity(value=1)}
+    )
     names = ("joint", "robot", "motor", "kind", "profile", "link")
     names += ("recording", "made_by", "recorded_utc")
     evil = make_result(
@@ -253,4 +255,4 @@ def test_numbers_are_written_to_be_read(value: float | None, text: str) -> None:
 def test_intervals_say_how_many_digits_count(
     value: float, low: float | None, high: float | None, text: str
 ) -> None:
-    assert quantity_text(Quantity(value=value, low=low, high=high)) == text
+    assert quantity_text(EstimatedQuantity(value=value, low=low, high=high)) == text

@@ -50,10 +50,8 @@ def play(trajectory: Path, path: Path, profile: str) -> None:
 
 def viscous(path: Path) -> list[BaseParameter]:
     """Viscous friction of each joint, unconstrained, and the true one beside it."""
-    with open_recording(path) as recording:
-        truth = true_robot(str(recording.attributes["link"]), recording.robot)
-    outcome = identify(Request(recordings=(path,), methods=("uls",), truth=truth))
-    rows = [row for row in outcome.result.base_parameters if row.symbol.startswith("fv")]
+    outcome = identify(Request(recordings=(path,), methods=("uls",), truth_of=true_robot))
+    rows = [row for row in outcome.result.base_parameters if row.kind == "viscous"]
     assert len(rows) == 4
     return rows
 

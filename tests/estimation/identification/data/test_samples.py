@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from datasets import open_dataset, open_segments
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from identification_examples import model_of
@@ -13,7 +14,7 @@ from identify_recordings import ARM_TEXT, made_recording, two_joints_text
 
 import estimation.identification.data.samples as samples_module
 import estimation.identification.data.segments as stretches_module
-from daq.recording.errors import RecordingError
+from daq.recording import open_recording
 from daq.robot import parse_robot
 from estimation.errors import DatasetError
 from estimation.identification.data.gathering import (
@@ -22,7 +23,7 @@ from estimation.identification.data.gathering import (
     reduce_samples,
     summary_of,
 )
-from estimation.identification.data.samples import Samples, Wishes, choose_preparation
+from estimation.identification.data.samples import Overrides, Samples, choose_preparation
 from estimation.signals.preparation import PreparationSettings
 
 
@@ -33,16 +34,17 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def recordings(directory: Path) -> tuple[Path, Path]:
-    """Two recordings of one arm; the second has a hole, so that it is of two stretches."""
+    """Two recordings of one arm; the second has a gap, so that it is of two segments."""
     whole = made_recording(directory / "whole.h5", seed=0)
     holey = made_recording(directory / "holey.h5", seed=1, dropped=range(3000, 3600))
     return whole, holey
 
 
-def samples_of(paths: tuple[Path, ...], wishes: Wishes | None = None) -> Samples:
-    wishes = Wishes() if wishes is None else wishes
-    settings_, _ = choose_preparation(paths, wishes)
-    return Samples(paths, settings_, model_of()[0].switching, wishes)
+def samples_of(paths: tuple[Path, ...], overrides: Overrides | None = None) -> Samples:
+    overrides = Overrides() if overrides is None else overrides
+    segments = open_segments(paths)
+    settings_, _ = choose_preparation(segments, overrides)
+    return Samples(segments, settings_, model_of()[0].switching, overrides)
 
 
 def times(samples: Samples) -> list[tuple[int, float]]:
@@ -85,8 +87,8 @@ def test_a_part_and_the_rest_are_everything(
 ) -> None:
     chosen = PreparationSettings(cutoff_hz=15.0, decimation=16, trim_s=0.5, velocity="measured")
     whole, inside, outside = (
-        times(Samples(recordings, chosen, model_of()[0].switching, wishes))
-        for wishes in (Wishes(), Wishes(rows=cut), Wishes(rows=cut, is_outside=True))
+        times(Samples(open_segments(recordings), chosen, model_of()[0].switching, overrides))
+        for overrides in (Overrides(), Overrides(rows=cut), Overrides(rows=cut, is_outside=True))
     )
     assert not set(inside) & set(outside)
     assert sorted([*inside, *outside]) == whole
@@ -98,7 +100,7 @@ def test_a_part_and_the_rest_are_everything(
 
 def test_a_part_has_the_columns_of_the_whole(recordings: tuple[Path, Path]) -> None:
     (_, whole), *_ = samples_of(recordings)
-    (_, part), *_ = samples_of(recordings, Wishes(rows=(0.25, 0.5)))
+    (_, part), *_ = samples_of(recordings, Overrides(rows=(0.25, 0.5)))
     chosen = np.isin(whole.t_s, part.t_s)
     assert 0.2 * len(whole) < len(part) < 0.35 * len(whole)
     for name in ("q_rad", "dq_rad_s", "ddq_rad_s2", "tau_nm", "tau_raw_nm", "use", "switching"):
@@ -113,19 +115,23 @@ def test_the_period_of_each_recording_is_found(directory: Path) -> None:
 
 
 def test_slow_joints_do_not_count(recordings: tuple[Path, Path]) -> None:
-    chosen, notes = choose_preparation(recordings, Wishes())
+    chosen, notes = choose_preparation(open_segments(recordings), Overrides())
     assert isinstance(chosen.exclude_slow_rad_s, tuple)
     assert all(0.01 < limit < 0.1 for limit in chosen.exclude_slow_rad_s)
     assert "does not count in the fit" in notes[-1]
-    fixed, _ = choose_preparation(recordings, Wishes(slow_rad_s=0.5, cutoff_hz=7.0))
+    fixed, _ = choose_preparation(
+        open_segments(recordings), Overrides(slow_rad_s=0.5, cutoff_hz=7.0)
+    )
     assert (fixed.exclude_slow_rad_s, fixed.cutoff_hz) == (0.5, 7.0)
-    (_, part), *_ = samples_of(recordings, Wishes(slow_rad_s=0.0))
+    (_, part), *_ = samples_of(recordings, Overrides(slow_rad_s=0.0))
     assert part.use.all()
 
 
-def test_wishes_are_fulfilled(recordings: tuple[Path, Path]) -> None:
+def test_overrides_are_kept(recordings: tuple[Path, Path]) -> None:
     for velocity in ("measured", "differentiated"):
-        chosen, _ = choose_preparation(recordings, Wishes(velocity=velocity, method="fft"))
+        chosen, _ = choose_preparation(
+            open_segments(recordings), Overrides(velocity=velocity, method="fft")
+        )
         assert (chosen.velocity, chosen.method) == (velocity, "fft")
 
 
@@ -133,9 +139,9 @@ def test_recordings_without_anything_usable_are_named(directory: Path) -> None:
     short = made_recording(directory / "short.h5", duration_s=0.25)
     shorter = made_recording(directory / "shorter.h5", duration_s=0.1)
     with pytest.raises(DatasetError, match=r"short\.h5: too short"):
-        choose_preparation([short], Wishes())
+        choose_preparation(open_segments([short]), Overrides())
     with pytest.raises(DatasetError, match=r"shorter\.h5: holds no samples that could be used"):
-        choose_preparation([short, shorter], Wishes())
+        choose_preparation(open_segments([short, shorter]), Overrides())
 
 
 def test_recordings_of_different_rates_are_refused(
@@ -143,7 +149,7 @@ def test_recordings_of_different_rates_are_refused(
 ) -> None:
     slow = made_recording(directory / "slow.h5", rate_hz=500.0)
     with pytest.raises(DatasetError, match=r"different rates .*500.* Hz"):
-        choose_preparation([recordings[0], slow], Wishes())
+        choose_preparation(open_segments([recordings[0], slow]), Overrides())
 
 
 def test_factors_of_rows_that_count_and_of_all(recordings: tuple[Path, Path]) -> None:
@@ -158,37 +164,39 @@ def test_factors_of_rows_that_count_and_of_all(recordings: tuple[Path, Path]) ->
 
 def test_joints_that_are_all_slow_leave_no_rows(recordings: tuple[Path, Path]) -> None:
     regressor, base = model_of()
-    samples = samples_of(recordings, Wishes(slow_rad_s=100.0))
+    samples = samples_of(recordings, Overrides(slow_rad_s=100.0))
     with pytest.raises(DatasetError, match="no rows are left"):
         reduce_samples(regressor, base, samples, block_s=0.5)
 
 
 def test_how_much_is_used_is_said(recordings: tuple[Path, Path]) -> None:
-    whole = summary_of(recordings[1], Wishes())
+    whole = summary_of(open_dataset(recordings[1]), Overrides())
     assert (whole.file, whole.rows) == ("holey.h5", 7400)
     assert whole.rows_used + sum(whole.left_out.values()) == whole.rows
     for is_outside, share in ((False, 0.25), (True, 0.75)):
-        part = summary_of(recordings[1], Wishes(rows=(0.25, 0.5), is_outside=is_outside))
+        part = summary_of(
+            open_dataset(recordings[1]), Overrides(rows=(0.25, 0.5), is_outside=is_outside)
+        )
         assert part.rows_used == pytest.approx(share * whole.rows_used, abs=1)
         assert part.rows_used + sum(part.left_out.values()) == part.rows
         assert part.seconds == pytest.approx(1e-3 * part.rows_used)
 
 
 def test_recordings_must_be_of_one_arm(directory: Path, recordings: tuple[Path, Path]) -> None:
-    assert common_text(recordings) == ARM_TEXT
-    other = made_recording(directory / "two.h5", text=two_joints_text())
+    opened = [open_recording(path) for path in recordings]
+    assert common_text(opened) == ARM_TEXT
+    other = open_recording(made_recording(directory / "two.h5", text=two_joints_text()))
     with pytest.raises(DatasetError, match=r"two\.h5: was recorded with robot two, .* laas4"):
-        common_text([*recordings, other])
+        common_text([*opened, other])
     with pytest.raises(DatasetError, match="no recording"):
         common_text([])
     with pytest.raises(DatasetError, match=r"two\.h5: has the joints joint1, joint2, robot laas4"):
-        check_joints(parse_robot(ARM_TEXT, "arm"), [recordings[0], other])
-    with pytest.raises(RecordingError):
-        common_text([directory / "none.h5"])
+        check_joints(parse_robot(ARM_TEXT, "arm"), [opened[0], other])
 
 
 def test_another_mass_is_no_other_arm(directory: Path, recordings: tuple[Path, Path]) -> None:
     """A payload, a changed estimate: the same joints, so that recordings go together."""
     text = ARM_TEXT.replace("mass_kg = 1.29e-1", "mass_kg = 1.30e-1")
     assert text != ARM_TEXT
-    assert common_text([recordings[0], made_recording(directory / "b.h5", text=text)]) == ARM_TEXT
+    paths = (recordings[0], made_recording(directory / "b.h5", text=text))
+    assert common_text([open_recording(path) for path in paths]) == ARM_TEXT

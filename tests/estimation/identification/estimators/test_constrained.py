@@ -35,7 +35,7 @@ from estimation.identification.estimators.linear import estimate_uls
 from estimation.identification.estimators.pseudo_inertia import (
     least_eigenvalues,
     link_parameters,
-    pseudo_inertia,
+    pseudo_inertias,
 )
 from estimation.identification.estimators.relaxation import relax_bounds
 from estimation.identification.estimators.search_space import make_space
@@ -54,11 +54,11 @@ def with_bounds(problem, **changes):
 
 def test_pseudo_inertia_and_back():
     links = np.random.default_rng(0).normal(size=(5, 10))
-    np.testing.assert_allclose(link_parameters(pseudo_inertia(links)), links, atol=1e-14)
+    np.testing.assert_allclose(link_parameters(pseudo_inertias(links)), links, atol=1e-14)
     assert least_eigenvalues(true_theta(), 4).min() > 0.0
     # A definite inertia is not enough: no body is this flat along all axes.
     flat = np.array([1.0, 0, 0, 0, 1.0, 0, 1.0, 0, 0, 3.0])
-    assert np.linalg.eigvalsh(pseudo_inertia(flat))[0] < 0.0
+    assert np.linalg.eigvalsh(pseudo_inertias(flat))[0] < 0.0
 
 
 @pytest.mark.parametrize("estimate", CONSISTENT)
@@ -95,10 +95,10 @@ def test_more_physics_costs_more():
 def test_a_prior_keeps_links_nearer_to_cad():
     problem = example()
     plain, near = estimate_cls2(problem), estimate_cls2_prior(problem)
-    cad = pseudo_inertia(problem.cad[:40].reshape(4, 10))
+    cad = pseudo_inertias(problem.cad[:40].reshape(4, 10))
 
     def divergence(theta):
-        relative = np.linalg.solve(cad, pseudo_inertia(theta[:40].reshape(4, 10)))
+        relative = np.linalg.solve(cad, pseudo_inertias(theta[:40].reshape(4, 10)))
         return float(np.sum(np.trace(relative, axis1=1, axis2=2) - np.linalg.slogdet(relative)[1]))
 
     assert divergence(near.theta) < divergence(plain.theta)
@@ -158,7 +158,7 @@ def test_mass_stays_inside_the_ellipsoid_with_density_realism():
         )
         shift = np.eye(4)
         shift[:3, 3] = -centre
-        moved = shift @ pseudo_inertia(theta[10 * joint : 10 * joint + 10]) @ shift.T
+        moved = shift @ pseudo_inertias(theta[10 * joint : 10 * joint + 10]) @ shift.T
         assert np.sum(np.diag(moved)[:3] / axes**2) <= mass * (1.0 + 1e-6)
 
 

@@ -23,14 +23,14 @@ SETTINGS = PreparationSettings(
 
 
 def noisy(seed=0, **changes):
-    stretch = recorded(*closed_loop(), speed_noise_rad_s=0.3, torque_noise_nm=0.05, seed=seed)
-    return dataclasses.replace(stretch, **changes)
+    segment = recorded(*closed_loop(), speed_noise_rad_s=0.3, torque_noise_nm=0.05, seed=seed)
+    return dataclasses.replace(segment, **changes)
 
 
-def problem_of(stretch):
+def problem_of(segment):
     regressor, _ = model_of()
-    problem = make_problem(prepare(stretch, SETTINGS, regressor.switching))
-    instruments = make_instruments(regressor, SETTINGS, lambda: iter([stretch]))
+    problem = make_problem(prepare(segment, SETTINGS, regressor.switching))
+    instruments = make_instruments(regressor, SETTINGS, [segment])
     return dataclasses.replace(problem, instruments=instruments)
 
 

@@ -50,7 +50,7 @@ def test_slsqp_finds_what_the_convex_programme_finds(noise_nm):
     best = problem.factors.error_percent(estimate_cls2(problem).beta)[0]
     assert judge(problem, found) == pytest.approx(best, rel=1e-4)
     assert found.method == "slsqp"
-    assert "of 10 starts ended with an arm that can exist" in found.notes[-1]
+    assert "of 10 starts ended with a physically consistent arm" in found.notes[-1]
 
 
 @pytest.mark.parametrize("noise_nm", [QUIET, NOISY])
@@ -60,7 +60,7 @@ def test_annealing_comes_near(noise_nm):
     found = estimate_annealing(problem)
     print(f"sa: {time.perf_counter() - began_s:.2f} s, {found.notes}")
     assert judge(problem, found) < 1.05 * floor_percent(problem)
-    assert found.notes[0] == "10 of 10 starts met an arm that can exist"
+    assert found.notes[0] == "10 of 10 starts met a physically consistent arm"
 
 
 @pytest.mark.parametrize("estimate", [estimate_slsqp, estimate_annealing])
@@ -103,7 +103,7 @@ def test_the_constraints_are_those_of_the_convex_programme():
     theta[36] = 1e-9
     broken = space.violations(theta / space.scales.theta)
     assert {"mass of joint1 ≥ 0.1104 kg", "mass of joint2 ≤ 1.385 kg", "fc2 ≥ 0"} <= set(broken)
-    assert "link of joint4 can exist" in broken
+    assert "link of joint4 is physically consistent" in broken
     assert ((space.low <= problem.cad / space.scales.theta) & (space.high >= 0.0)).all()
 
 
@@ -125,7 +125,7 @@ def test_bounds_that_contradict_each_other():
     with pytest.raises(EstimationError, match=r"none of 3 starts .* cls2 says whether"):
         estimate_slsqp(problem)
     found = estimate_annealing(problem)
-    assert found.notes[0] == "0 of 3 starts met an arm that can exist"
+    assert found.notes[0] == "0 of 3 starts met a physically consistent arm"
     assert "not feasible" in found.notes[1]
 
 

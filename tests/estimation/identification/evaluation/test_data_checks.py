@@ -12,8 +12,8 @@ from identification_examples import example, fourier_motion, make_problem, simul
 from estimation.identification.estimators.linear import estimate_uls
 from estimation.identification.estimators.problem import Problem
 from estimation.identification.evaluation.data_checks import (
-    Suspicions,
-    find_suspicions,
+    DataChecks,
+    check_data,
     still_joints,
     torque_delay_s,
 )
@@ -39,28 +39,28 @@ def trace_of(problem: Problem) -> Trace:
     return trace
 
 
-def suspicions_of(problem: Problem) -> Suspicions:
-    return find_suspicions(problem, (trace_of(problem),))
+def checks_of(problem: Problem) -> DataChecks:
+    return check_data(problem, (trace_of(problem),))
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_nothing_is_suspected_of_what_is_right(seed: int) -> None:
-    assert suspicions_of(made(seed=seed)) == Suspicions()
-    assert find_suspicions(example(), ()) == Suspicions()
+    assert checks_of(made(seed=seed)) == DataChecks()
+    assert check_data(example(), ()) == DataChecks()
 
 
 @pytest.mark.parametrize("joints", [(0,), (1,), (2,), (3,), (0, 3), (0, 1, 2, 3)])
 def test_torques_that_are_turned_round_are_found(joints: tuple[int, ...]) -> None:
     signs = np.ones(4)
     signs[list(joints)] = -1.0
-    problems = suspicions_of(with_torque(lambda tau: tau * signs)).problems
+    problems = checks_of(with_torque(lambda tau: tau * signs)).problems
     assert problems[: len(joints)] == tuple(
         f"the torque of {NAMES[joint]} seems to have the opposite sign" for joint in joints
     )
 
 
 def test_columns_in_another_order_are_found() -> None:
-    problems = suspicions_of(with_torque(lambda tau: tau[:, [2, 1, 0, 3]])).problems
+    problems = checks_of(with_torque(lambda tau: tau[:, [2, 1, 0, 3]])).problems
     assert any(
         "does not belong to its motion: check the order of the columns" in p for p in problems
     )
@@ -68,16 +68,16 @@ def test_columns_in_another_order_are_found() -> None:
 
 @pytest.mark.parametrize("factor", [0.1, 1000.0])
 def test_another_unit_is_found(factor: float) -> None:
-    (doubt,) = suspicions_of(with_torque(lambda tau: factor * tau)).doubts
+    (doubt,) = checks_of(with_torque(lambda tau: factor * tau)).doubts
     assert doubt.startswith("torques are ")
     assert float(doubt.split()[2]) == pytest.approx(factor, rel=0.4)
 
 
 def test_torques_that_have_nothing_to_do_with_cad_are_found() -> None:
     problem = dataclasses.replace(example(), cad=-1.0 * true_theta())
-    doubts = find_suspicions(problem, ()).doubts
+    doubts = check_data(problem, ()).doubts
     assert any("are nothing like what CAD expects" in doubt for doubt in doubts)
-    assert find_suspicions(dataclasses.replace(problem, cad=None), ()).doubts == ()
+    assert check_data(dataclasses.replace(problem, cad=None), ()).doubts == ()
 
 
 @pytest.mark.parametrize("rows", [2, -2])
@@ -89,7 +89,7 @@ def test_late_torques_are_found(rows: int) -> None:
     # Friction and inertia take a part of it.
     assert 0.05 < found_s / (rows * trace.period_s) <= 1.0
     word = "later" if rows > 0 else "earlier"
-    assert any(f"ms {word} than positions" in doubt for doubt in suspicions_of(problem).doubts)
+    assert any(f"ms {word} than positions" in doubt for doubt in checks_of(problem).doubts)
 
 
 def test_a_joint_that_does_not_move_is_found() -> None:

@@ -1,4 +1,4 @@
-"""What is said of an estimate: errors, whether it can exist, tables, residuals, the verdict."""
+"""What is said of an estimate: errors, physical consistency, tables, residuals, the verdict."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from estimation.identification.estimators.constrained import estimate_cls2
 from estimation.identification.estimators.linear import estimate_uls
 from estimation.identification.estimators.methods import DEFAULT_METHODS, METHODS, estimate_cad
 from estimation.identification.estimators.problem import Estimate, Problem
-from estimation.identification.evaluation.data_checks import Suspicions
+from estimation.identification.evaluation.data_checks import DataChecks
 from estimation.identification.evaluation.judging import Data, judge
 from estimation.identification.evaluation.traces import ROWS_MAX, Trace, make_trace, residual_tests
 from estimation.identification.evaluation.uncertainty import Uncertainty, find_uncertainty
@@ -319,7 +319,7 @@ def test_a_model_that_can_be_used() -> None:
 @pytest.mark.parametrize(
     ("row", "problem"),
     [
-        (a_row("cls1", 1.0, 1.5, consistent=False), "no arm with these parameters can exist"),
+        (a_row("cls1", 1.0, 1.5, consistent=False), "it is not physically consistent"),
         (a_row("cls1", 1.0, 1.5, inertia_matrix_positive=False), "not positive definite"),
         (a_row("cls2", 8.0, 10.5), "10.5 % of the torque is left (limit 10 %)"),
         (a_row("cls2", 8.0, 9.0), "CAD predicts as well (9.00 %)"),
@@ -334,8 +334,8 @@ def test_a_model_that_cannot(row: MethodResult, problem: str) -> None:
 
 def test_what_looks_like_a_mistake_and_a_joint_that_is_not_predicted_are_no_use() -> None:
     row = a_row("cls2", 1.0, 1.5)
-    found = Suspicions(problems=("b is turned round",), doubts=("a is at rest",))
-    verdict = reach_verdict((row,), "cls2", joint_names=("a", "b"), suspicions=found)
+    found = DataChecks(problems=("b is turned round",), doubts=("a is at rest",))
+    verdict = reach_verdict((row,), "cls2", joint_names=("a", "b"), data_checks=found)
     assert not verdict.is_usable
     assert "b is turned round" in verdict.text
     assert verdict.doubts == ("a is at rest",)
@@ -361,11 +361,11 @@ def a_test(joint: str, memory_s: float) -> ResidualTest:
     [
         (a_row("cls2", 1.2, 1.2), {}, "validation and identification data are the same"),
         (a_row("cls2", 2.0, 2.1), {}, "its constraints and the data disagree"),
-        (a_row("cls2", 1.0, 1.5, notes=("at its bound: mass",)), {}, "bounds hold it back"),
+        (a_row("cls2", 1.0, 1.5, active_bounds=("mass",)), {}, "bounds hold it back"),
         (
             a_row("cls2", 1.0, 1.5),
             {"residuals": (a_test("b", 0.4), a_test("a", 0.03))},
-            "what is left is no noise but lasts, at b (0.4 s)",
+            "what is left is not noise but lasts, at b (0.4 s)",
         ),
         (a_row("cls2", 1.0, 1.5), {"is_relaxed": True}, "bounds had to give way"),
     ],

@@ -6,7 +6,7 @@ import pytest
 from identification_examples import fourier_motion, make_problem, simulated, true_theta
 
 from estimation.errors import DatasetError
-from estimation.identification.estimators.pseudo_inertia import link_parameters, pseudo_inertia
+from estimation.identification.estimators.pseudo_inertia import link_parameters, pseudo_inertias
 from estimation.identification.output.payload import identify_payload
 
 MASS_KG = 0.3
@@ -41,7 +41,7 @@ def test_a_payload_is_found():
     assert found.mass_kg.high - found.mass_kg.low < 0.03
     for interval, true in zip(found.centre_m, CENTRE_M, strict=True):
         assert interval.value == pytest.approx(true, abs=0.01)
-    assert np.linalg.eigvalsh(pseudo_inertia(found.parameters))[0] > -1e-9
+    assert np.linalg.eigvalsh(pseudo_inertias(found.parameters))[0] > -1e-9
     assert found.misfit < 2.0
     assert all(found.identifiable)
     assert not found.notes

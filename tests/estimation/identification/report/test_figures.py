@@ -269,7 +269,7 @@ def test_friction_steps_at_standstill_and_has_all_its_terms() -> None:
     terms = ("viscous", "coulomb", "offset", "asymmetric", "stribeck")
     result, _ = make_example(2, terms=terms)
     value = {parameter.symbol: parameter.value for parameter in result.parameters}
-    law = find_friction(result, 2)[1].identified
+    law = find_friction(result)[1].identified
     assert law is not None
     speeds = np.array([-2.0, 2.0])
     expected = (
@@ -284,7 +284,7 @@ def test_friction_steps_at_standstill_and_has_all_its_terms() -> None:
 
 def test_friction_is_known_from_base_parameters_alone() -> None:
     result, _ = make_example(12, parameters=(), has_cad=False, is_mock=False)
-    laws = find_friction(result, 12)
+    laws = find_friction(result)
     value = {base.symbol: base.value for base in result.base_parameters}
     assert laws[11].identified and laws[11].identified.coulomb_nm == value["fc12"]
     assert laws[0].identified and laws[0].identified.coulomb_nm == value["fc1"]

@@ -128,12 +128,12 @@ def test_times_are_no_powers_of_ten() -> None:
 
 
 def test_what_consistent_means_for_combinations_is_told_beside_others() -> None:
-    words = "uls, wls tell combinations of parameters only"
+    words = "uls, wls determine combinations of parameters only"
     assert words in make_words(make_example(2)[0]).text
     for methods in (("uls", "wls"), ("cls1", "cls2")):
         assert combination_note(make_example(2, methods=methods)[0]) == ""
     note = combination_note(make_example(2, methods=("uls", "cls2"))[0])
-    assert note.startswith("uls tells combinations")
+    assert note.startswith("uls determines combinations")
 
 
 def test_base_parameters_have_intervals_marks_and_truth(outline: Outline) -> None:
