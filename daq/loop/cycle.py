@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable, Sequence
 
 from daq.loop.events import Events
-from daq.loop.io.loop_board import Unit
+from daq.loop.io.loop_board import LoopBoard
 from daq.loop.output import Output
 from daq.loop.process.timing import Histogram
 from daq.loop.safety.machine import Machine
@@ -46,7 +46,7 @@ class Cycle:
 
     def __init__(
         self,
-        units: Sequence[Unit],
+        units: Sequence[LoopBoard],
         guards: Sequence[UnitGuard],
         *,
         machine: Machine,

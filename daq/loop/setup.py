@@ -14,7 +14,7 @@ from daq.errors import ConfigError
 from daq.loop.cycle import Cycle
 from daq.loop.events import Events
 from daq.loop.handler import Handler
-from daq.loop.io.loop_board import Unit
+from daq.loop.io.loop_board import LoopBoard
 from daq.loop.output import Output, Sink
 from daq.loop.process.recorder_watch import RecorderWatch
 from daq.loop.process.status import StatusMaker
@@ -138,7 +138,7 @@ def make_loop(
     period_s = PERIOD_NS * 1e-9
     events = Events()
     units = [
-        Unit(port, board, robot, period_s=period_s)
+        LoopBoard(port, board, robot, period_s=period_s)
         for port, board in zip(robot.boards, boards, strict=True)
     ]
     axes = sorted((axis for unit in units for axis in unit.axes), key=lambda axis: axis.number)

@@ -15,7 +15,7 @@ from firmware_protocol.profile import ERROR_MASK
 from firmware_protocol.profiles import MODE_BITS, STATUS_BITS
 
 
-class Unit:
+class LoopBoard:
     """A board and what the loop keeps about it.
 
     Args:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from daq.boards.board import Outcome
 from daq.loop.cycle import Cycle
-from daq.loop.io.loop_board import Unit
+from daq.loop.io.loop_board import LoopBoard
 from daq.loop.process.recorder_watch import RecorderWatch
 from daq.loop.tracks.track import Track
 from daq.robot.description import DrivenRobot
@@ -92,7 +92,7 @@ class StatusMaker:
         return f"{(event.t_ns - self._session.start_t_ns) * 1e-9:.1f} s: {severity}{event.text}"
 
 
-def _joint(track: Track, unit: Unit) -> JointStatus:
+def _joint(track: Track, unit: LoopBoard) -> JointStatus:
     axis, raws = track.axis, unit.replies
     is_known = raws is not None and not unit.missed
     field = unit.reply_field("winding_temperature_degc")
@@ -111,7 +111,7 @@ def _joint(track: Track, unit: Unit) -> JointStatus:
     )
 
 
-def _board(unit: Unit) -> BoardStatus:
+def _board(unit: LoopBoard) -> BoardStatus:
     counters = unit.board.counters
     place, field = unit.reply_codec.place_of("bus_voltage_v"), unit.reply_field("bus_voltage_v")
     volts = None

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from daq.loop.events import Events
 from daq.loop.io.axis import Axis, Law
-from daq.loop.io.loop_board import Unit
+from daq.loop.io.loop_board import LoopBoard
 from daq.recording.states import State
 
 CALIBRATION_MAX_S = 10.0
@@ -45,7 +45,7 @@ class Machine:
     """
 
     def __init__(
-        self, units: Sequence[Unit], events: Events, *, ramp_s: float, period_s: float
+        self, units: Sequence[LoopBoard], events: Events, *, ramp_s: float, period_s: float
     ) -> None:
         self.state = State.IDLE
         self.reason = "started"

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from daq.boards.board import Outcome
 from daq.loop.events import Events
 from daq.loop.io.axis import Axis
-from daq.loop.io.loop_board import Unit
+from daq.loop.io.loop_board import LoopBoard
 from daq.loop.safety.machine import Machine
 from daq.loop.wording import beyond
 from daq.recording.states import State
@@ -57,7 +57,7 @@ class AxisGuard:
     """The limits of one joint."""
 
     def __init__(
-        self, axis: Axis, unit: Unit, safety: Safety, trip: Callable[[str, str], None]
+        self, axis: Axis, unit: LoopBoard, safety: Safety, trip: Callable[[str, str], None]
     ) -> None:
         self._axis = axis
         self._trip = trip
@@ -102,7 +102,7 @@ class UnitGuard:
             at even if it is plain.
     """
 
-    def __init__(self, unit: Unit, bus: Bus, safety: Safety, machine: Machine) -> None:
+    def __init__(self, unit: LoopBoard, bus: Bus, safety: Safety, machine: Machine) -> None:
         self._unit = unit
         self._bus = bus
         self._safety = safety
@@ -263,6 +263,8 @@ class DeadlineBudget:
         self._events.add("overrun", f"{skipped} {noun} skipped: {cause}", severity="warning")
 
 
-def make_guards(robot: DrivenRobot, units: Sequence[Unit], machine: Machine) -> list[UnitGuard]:
+def make_guards(
+    robot: DrivenRobot, units: Sequence[LoopBoard], machine: Machine
+) -> list[UnitGuard]:
     """One guard per board."""
     return [UnitGuard(unit, robot.bus, robot.safety, machine) for unit in units]

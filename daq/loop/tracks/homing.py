@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from daq.loop.io.axis import Axis
-from daq.loop.io.loop_board import Unit
+from daq.loop.io.loop_board import LoopBoard
 from daq.motion.errors import HomingError
 from daq.motion.homing import SPEED_RAD_S, IndexSearch, locate_zero
 
@@ -32,7 +32,7 @@ class HomingRun:
 
     def __init__(
         self,
-        units: Sequence[Unit],
+        units: Sequence[LoopBoard],
         axes: Sequence[Axis],
         start_rad: Sequence[float],
         hints_rad: Sequence[float],
