@@ -16,7 +16,7 @@ from daq.loop.io.loop_board import LoopBoard
 from daq.loop.output import Output
 from daq.loop.process.timing import Histogram
 from daq.loop.safety.machine import Machine
-from daq.loop.safety.monitor import DeadlineBudget, UnitGuard
+from daq.loop.safety.monitor import BoardGuard, DeadlineBudget
 from daq.loop.schedule import Chore, Schedule
 from daq.loop.tracks.control import Control
 from daq.recording.states import State
@@ -47,7 +47,7 @@ class Cycle:
     def __init__(
         self,
         units: Sequence[LoopBoard],
-        guards: Sequence[UnitGuard],
+        guards: Sequence[BoardGuard],
         *,
         machine: Machine,
         control: Control,

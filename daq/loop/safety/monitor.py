@@ -94,7 +94,7 @@ class AxisGuard:
                 self._trip(f"{text}; {remedy}", joint)
 
 
-class UnitGuard:
+class BoardGuard:
     """The limits of one board and of the joints on it.
 
     Attributes:
@@ -265,6 +265,6 @@ class DeadlineBudget:
 
 def make_guards(
     robot: DrivenRobot, units: Sequence[LoopBoard], machine: Machine
-) -> list[UnitGuard]:
+) -> list[BoardGuard]:
     """One guard per board."""
-    return [UnitGuard(unit, robot.bus, robot.safety, machine) for unit in units]
+    return [BoardGuard(unit, robot.bus, robot.safety, machine) for unit in units]
