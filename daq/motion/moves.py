@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence as Values
+from collections.abc import Sequence
 
 from daq.motion.errors import MotionError
 from daq.motion.motion import Motion, Row
@@ -43,15 +43,15 @@ class QuinticMove:
 
     def __init__(
         self,
-        start_q: Values[float],
-        start_dq: Values[float],
-        end_q: Values[float],
-        end_dq: Values[float],
+        start_q: Sequence[float],
+        start_dq: Sequence[float],
+        end_q: Sequence[float],
+        end_dq: Sequence[float],
         *,
         cycles: int,
         period_s: float,
-        start_torque: Values[float] | None = None,
-        end_torque: Values[float] | None = None,
+        start_torque: Sequence[float] | None = None,
+        end_torque: Sequence[float] | None = None,
     ) -> None:
         if cycles < 1:
             raise MotionError(f"a move of {cycles} cycles; it takes at least 1")
@@ -122,13 +122,13 @@ class SpeedChange:
 
     def __init__(
         self,
-        start_q: Values[float],
-        start_dq: Values[float],
-        target_dq: Values[float],
+        start_q: Sequence[float],
+        start_dq: Sequence[float],
+        target_dq: Sequence[float],
         *,
-        ramp_s: Values[float],
+        ramp_s: Sequence[float],
         period_s: float,
-        start_torque: Values[float] | None = None,
+        start_torque: Sequence[float] | None = None,
         fade_s: float = 0.0,
     ) -> None:
         self._period_s = period_s
@@ -178,7 +178,7 @@ class Standstill:
     __slots__ = ("_row",)
     cycles: int | None = None
 
-    def __init__(self, q: Values[float]) -> None:
+    def __init__(self, q: Sequence[float]) -> None:
         self._row: Row = (*q, *(0.0,) * (2 * len(q)))
 
     def row(self, k: int) -> Row:
@@ -186,7 +186,7 @@ class Standstill:
         return self._row
 
 
-class Sequence:
+class MotionSequence:
     """One motion after the other; each begins in the cycle in which the one before it ends.
 
     Args:

@@ -8,11 +8,11 @@ some tens of microseconds, so the loop can do it between two cycles.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence as Values
+from collections.abc import Sequence
 
 from daq.motion import quintic
 from daq.motion.errors import MotionLimitError
-from daq.motion.moves import QuinticMove, Sequence, SpeedChange, Standstill
+from daq.motion.moves import MotionSequence, QuinticMove, SpeedChange, Standstill
 from daq.motion.playback import Playback
 from daq.robot.description import Joint
 
@@ -37,18 +37,18 @@ def acceleration_max_rad_s2(joint: Joint) -> float:
 
 
 def plan_move(
-    joints: Values[Joint],
-    start_q: Values[float],
-    start_dq: Values[float],
-    end_q: Values[float],
-    end_dq: Values[float] | None = None,
+    joints: Sequence[Joint],
+    start_q: Sequence[float],
+    start_dq: Sequence[float],
+    end_q: Sequence[float],
+    end_dq: Sequence[float] | None = None,
     *,
     period_s: float,
     speed_fraction: float = 0.5,
     duration_s: float = 0.0,
     duration_min_s: float = 0.0,
-    start_torque: Values[float] | None = None,
-    end_torque: Values[float] | None = None,
+    start_torque: Sequence[float] | None = None,
+    end_torque: Sequence[float] | None = None,
 ) -> QuinticMove:
     """A smooth move of all joints together that keeps every limit all the way.
 
@@ -97,10 +97,10 @@ def plan_move(
 
 
 def plan_speed(
-    joints: Values[Joint],
-    start_q: Values[float],
-    start_dq: Values[float],
-    target_dq: Values[float],
+    joints: Sequence[Joint],
+    start_q: Sequence[float],
+    start_dq: Sequence[float],
+    target_dq: Sequence[float],
     *,
     period_s: float,
 ) -> SpeedChange:
@@ -134,12 +134,12 @@ def plan_speed(
 
 
 def stop_move(
-    joints: Values[Joint],
-    q: Values[float],
-    dq: Values[float],
+    joints: Sequence[Joint],
+    q: Sequence[float],
+    dq: Sequence[float],
     *,
     period_s: float,
-    start_torque: Values[float] | None = None,
+    start_torque: Sequence[float] | None = None,
 ) -> SpeedChange:
     """Bring every joint smoothly to rest, inside its position limits if that is possible at all.
 
@@ -177,15 +177,15 @@ def stop_move(
 
 
 def plan_playback(
-    joints: Values[Joint],
-    start_q: Values[float],
-    start_dq: Values[float],
+    joints: Sequence[Joint],
+    start_q: Sequence[float],
+    start_dq: Sequence[float],
     playback: Playback,
     *,
     period_s: float,
     speed_fraction: float = 0.5,
-    start_torque: Values[float] | None = None,
-) -> Sequence:
+    start_torque: Sequence[float] | None = None,
+) -> MotionSequence:
     """Everything around a trajectory: go to its first row, play it, stop, stay.
 
     Args:
@@ -236,7 +236,7 @@ def plan_playback(
                 limit=limit,
             )
     stay = Standstill(at_rest)
-    return Sequence(approach, playback, stop, stay)
+    return MotionSequence(approach, playback, stop, stay)
 
 
 def _ramp_s(joint: Joint, change_rad_s: float) -> float:

@@ -50,7 +50,7 @@ class Control:
         self.is_changed = True
         self._joints = [axis.joint for axis in axes]
         self._period_s = period_s
-        self._play: moves.Sequence | None = None
+        self._play: moves.MotionSequence | None = None
         self.trajectories = 0
         self._k = 0
         self._busy: list[Track] = []
@@ -203,7 +203,7 @@ class Control:
                 self._busy = [track for track in self._busy if track.is_busy]
                 self.is_busy = bool(self._busy)
 
-    def _step_play(self, motion: moves.Sequence) -> None:
+    def _step_play(self, motion: moves.MotionSequence) -> None:
         count = len(self.tracks)
         row = motion.row(self._k)
         self._k += 1

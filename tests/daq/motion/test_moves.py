@@ -14,7 +14,7 @@ from hypothesis import assume, given
 from daq.motion import quintic
 from daq.motion.errors import MotionError, MotionLimitError
 from daq.motion.motion import Motion
-from daq.motion.moves import QuinticMove, Sequence, SpeedChange, Standstill
+from daq.motion.moves import MotionSequence, QuinticMove, SpeedChange, Standstill
 from daq.motion.planning import (
     HARD_STOP,
     acceleration_max_rad_s2,
@@ -263,7 +263,7 @@ def test_a_playback_is_reached_and_left_without_any_jump(
 def test_a_sequence_can_be_asked_for_any_cycle_in_any_order() -> None:
     there = QuinticMove([0.0], [0.0], [1.0], [0.0], cycles=10, period_s=PERIOD_S)
     back = QuinticMove([1.0], [0.0], [0.0], [0.0], cycles=20, period_s=PERIOD_S)
-    both = Sequence(there, back)
+    both = MotionSequence(there, back)
     assert both.cycles == 30
     forward = [both.row(k) for k in range(40)]
     assert [both.row(k) for k in reversed(range(40))] == forward[::-1]
@@ -274,9 +274,9 @@ def test_a_sequence_can_be_asked_for_any_cycle_in_any_order() -> None:
 def test_a_sequence_with_a_jump_is_refused() -> None:
     there = QuinticMove([0.0], [0.0], [1.0], [0.0], cycles=10, period_s=PERIOD_S)
     with pytest.raises(MotionError, match="that would be a jump"):
-        Sequence(there, Standstill([1.1]))
+        MotionSequence(there, Standstill([1.1]))
     with pytest.raises(MotionError, match="never ends"):
-        Sequence(Standstill([1.0]), there)
+        MotionSequence(Standstill([1.0]), there)
 
 
 def test_a_change_of_speed_fades_the_torque_out() -> None:
