@@ -27,7 +27,7 @@ from daq.recording.layout import (
     TABLES,
     VERSION_MAJOR,
     Attribute,
-    Axis,
+    ColumnAxis,
     Dataset,
 )
 from daq.robot.load import FILE_SIZE_MAX
@@ -205,9 +205,9 @@ def _refuse_attribute(path: Path, name: str, value: Any, expected: str) -> NoRet
 def _check_datasets(path: Path, groups: _Groups, attributes: Mapping[str, Any]) -> None:
     boards = len(attributes["board_names"])
     widths = {
-        Axis.JOINTS: len(attributes["joint_names"]),
-        Axis.BOARDS: boards,
-        Axis.BYTES: (groups["invalid_frames"]["frame"].shape or (0,))[-1],
+        ColumnAxis.JOINTS: len(attributes["joint_names"]),
+        ColumnAxis.BOARDS: boards,
+        ColumnAxis.BYTES: (groups["invalid_frames"]["frame"].shape or (0,))[-1],
     }
     samples = 0
     for group, layouts in _GROUPS.items():
@@ -217,7 +217,7 @@ def _check_datasets(path: Path, groups: _Groups, attributes: Mapping[str, Any]) 
             samples, limit = rows, ROWS_MAX
         for layout in layouts:
             if layout.name in groups[group]:
-                shape = (rows,) if layout.axis is Axis.NONE else (rows, widths[layout.axis])
+                shape = (rows,) if layout.axis is ColumnAxis.NONE else (rows, widths[layout.axis])
                 _check_dataset(path, groups[group][layout.name], layout, shape)
         if rows > limit:
             raise RecordingFormatError(

@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 
 from daq.recording.info import RecordingInfo
-from daq.recording.layout import Axis, Dataset
+from daq.recording.layout import ColumnAxis, Dataset
 from daq.recording.text import plain
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -29,7 +29,7 @@ class ColumnWriter:
     """
 
     def __init__(self, group: h5py.Group, layout: Dataset, info: RecordingInfo) -> None:
-        columns = () if layout.axis is Axis.NONE else (info.width(layout.axis),)
+        columns = () if layout.axis is ColumnAxis.NONE else (info.width(layout.axis),)
         self._dataset = _create(group, layout, columns, (CHUNK_ROWS, *(1 for _ in columns)))
         self._rows = np.zeros((CHUNK_ROWS, *columns), layout.dtype)
         self._waiting = 0
@@ -75,7 +75,7 @@ class TableWriter:
         self._count = 0
         self._datasets = []
         for layout in layouts:
-            columns = () if layout.axis is Axis.NONE else (info.width(layout.axis),)
+            columns = () if layout.axis is ColumnAxis.NONE else (info.width(layout.axis),)
             self._datasets.append(_create(group, layout, columns, (_TABLE_CHUNK_ROWS, *columns)))
         self._are_texts = [layout.dtype == "str" for layout in layouts]
 

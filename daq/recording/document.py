@@ -21,7 +21,7 @@ from daq.recording.layout import (
     TABLES,
     VERSION_MAJOR,
     VERSION_MINOR,
-    Axis,
+    ColumnAxis,
     Dataset,
 )
 
@@ -84,7 +84,7 @@ def recording_page() -> str:
 def _datasets(datasets: Iterable[Dataset]) -> list[str]:
     rows = []
     for dataset in datasets:
-        shape = "rows" if dataset.axis is Axis.NONE else f"rows × {dataset.axis.value}"
+        shape = "rows" if dataset.axis is ColumnAxis.NONE else f"rows × {dataset.axis.value}"
         kind = "text" if dataset.dtype == "str" else dataset.dtype.lstrip("<|")
         optional = " Only where a board tells it." if dataset.is_optional else ""
         rows.append(

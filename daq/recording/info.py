@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from daq.recording.board_behaviour import BoardBehaviour
-from daq.recording.layout import Axis
+from daq.recording.layout import ColumnAxis
 
 
 class EventRow(Protocol):
@@ -78,11 +78,11 @@ class RecordingInfo:
     commit: str
     grids: Mapping[str, tuple[float, ...]]
 
-    def width(self, axis: Axis) -> int:
+    def width(self, axis: ColumnAxis) -> int:
         """Columns of a dataset."""
         return {
-            Axis.NONE: 1,
-            Axis.JOINTS: len(self.joint_names),
-            Axis.BOARDS: len(self.board_names),
-            Axis.BYTES: self.frame_size,
+            ColumnAxis.NONE: 1,
+            ColumnAxis.JOINTS: len(self.joint_names),
+            ColumnAxis.BOARDS: len(self.board_names),
+            ColumnAxis.BYTES: self.frame_size,
         }[axis]

@@ -24,7 +24,7 @@ IMPORT_LINK = "import"
 """The link of a recording that was made from foreign data: no board measured them."""
 
 
-class Axis(Enum):
+class ColumnAxis(Enum):
     """What the columns of a dataset are; its rows are samples or entries of a table."""
 
     NONE = ""
@@ -52,7 +52,7 @@ class Dataset:
     dtype: str
     description: str
     unit: str = ""
-    axis: Axis = Axis.NONE
+    axis: ColumnAxis = ColumnAxis.NONE
     codes: Mapping[int, str] = field(default_factory=dict)
     bits: Mapping[int, str] = field(default_factory=dict)
     is_optional: bool = False
@@ -118,7 +118,7 @@ def _joints(
         dtype=dtype,
         description=description,
         unit=unit,
-        axis=Axis.JOINTS,
+        axis=ColumnAxis.JOINTS,
         is_optional=is_optional,
     )
 
@@ -169,7 +169,7 @@ COLUMNS: Mapping[str, Dataset] = {
         Dataset(
             name="joint_mode",
             dtype="|u1",
-            axis=Axis.JOINTS,
+            axis=ColumnAxis.JOINTS,
             description="What the joint was commanded to do.",
             codes=MODES,
         ),
@@ -197,14 +197,14 @@ COLUMNS: Mapping[str, Dataset] = {
             name="bus_voltage_v",
             dtype="<f4",
             unit="V",
-            axis=Axis.BOARDS,
+            axis=ColumnAxis.BOARDS,
             description="Supply voltage of the board.",
             is_optional=True,
         ),
         Dataset(
             name="board_status",
             dtype="<u2",
-            axis=Axis.BOARDS,
+            axis=ColumnAxis.BOARDS,
             description="Status word of the board, with its error code in bits 3 to 0; 0 where "
             "the reply is not valid.",
             bits=STATUS_BITS,
@@ -212,7 +212,7 @@ COLUMNS: Mapping[str, Dataset] = {
         Dataset(
             name="board_outcome",
             dtype="|u1",
-            axis=Axis.BOARDS,
+            axis=ColumnAxis.BOARDS,
             description="How the exchange with the board went; the first three give valid values.",
             codes=OUTCOMES,
         ),
@@ -220,13 +220,13 @@ COLUMNS: Mapping[str, Dataset] = {
             name="board_timestamp_ms",
             dtype="<u2",
             unit="ms",
-            axis=Axis.BOARDS,
+            axis=ColumnAxis.BOARDS,
             description="Clock of the board, wraps at 65536; 0 where the reply is not valid.",
         ),
         Dataset(
             name="command_mode",
             dtype="|u1",
-            axis=Axis.BOARDS,
+            axis=ColumnAxis.BOARDS,
             description="What was enabled on the board.",
             bits=COMMAND_BITS,
         ),
@@ -261,7 +261,7 @@ TABLES: Mapping[str, tuple[Dataset, ...]] = {
         Dataset(
             name="frame",
             dtype="|u1",
-            axis=Axis.BYTES,
+            axis=ColumnAxis.BYTES,
             description="The bytes, as received; zeros follow where there were fewer.",
         ),
     ),

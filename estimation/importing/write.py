@@ -19,7 +19,7 @@ from daq.recording import RecordedEvent, RecordingWriter
 from daq.recording.errors import RecordingFormatError, RecordingWriteError, writing
 from daq.recording.files import publish, refuse_existing
 from daq.recording.info import RecordingInfo
-from daq.recording.layout import COLUMNS, IMPORT_LINK, Axis
+from daq.recording.layout import COLUMNS, IMPORT_LINK, ColumnAxis
 from daq.recording.text import plain
 from daq.robot import Robot
 from estimation.importing.files import ArrayFile
@@ -188,10 +188,10 @@ def _columns(measurements: Measurements, rows: slice) -> dict[str, Any]:
     sampling = measurements.sampling
     seq = sampling.seq[rows]
     joints = measurements.q_rad.shape[1]
-    widths: dict[Axis, tuple[int, ...]] = {
-        Axis.NONE: (),
-        Axis.JOINTS: (joints,),
-        Axis.BOARDS: (0,),
+    widths: dict[ColumnAxis, tuple[int, ...]] = {
+        ColumnAxis.NONE: (),
+        ColumnAxis.JOINTS: (joints,),
+        ColumnAxis.BOARDS: (0,),
     }
     columns: dict[str, Any] = {}
     for name, column in COLUMNS.items():

@@ -21,7 +21,7 @@ from daq.recording import RecordedEvent, RecordingWriter
 from daq.recording import bench_events as ev
 from daq.recording.bench_events import BenchHeader, LoadArm, MockTruth
 from daq.recording.info import RecordingInfo
-from daq.recording.layout import COLUMNS, Axis
+from daq.recording.layout import COLUMNS, ColumnAxis
 from daq.robot import Joint, Motor, Robot, parse_robot, robot_text
 from daq.samples.columns import behaviour_of
 from estimation.bench.record import DriveConstants, JointRecord, Span
@@ -596,12 +596,12 @@ class BenchTest:
         board = boards.index(self.joint.drive.board)
         columns: dict[str, Any] = {}
         for name, dataset in COLUMNS.items():
-            width = () if dataset.axis is Axis.NONE else (info.width(dataset.axis),)
+            width = () if dataset.axis is ColumnAxis.NONE else (info.width(dataset.axis),)
             values = np.zeros((len(seq), *width), dataset.dtype)
             if name in known:
                 if values.dtype.kind == "f":
                     values[:] = 777.0  # of other joints: never to be seen
-                values[:, board if dataset.axis is Axis.BOARDS else self.place] = known[name]
+                values[:, board if dataset.axis is ColumnAxis.BOARDS else self.place] = known[name]
             elif dataset.is_optional:
                 continue
             columns[name] = values

@@ -9,7 +9,7 @@ import numpy as np
 
 from daq.recording import BoardBehaviour, RecordingWriter
 from daq.recording.info import RecordingInfo
-from daq.recording.layout import COLUMNS, Axis
+from daq.recording.layout import COLUMNS, ColumnAxis
 from daq.robot import parse_robot, robot_text
 from daq.samples.columns import behaviour_of
 from firmware_protocol.profiles import profile_named
@@ -46,7 +46,7 @@ def make_recording(
     robot = parse_robot(text, "test")
     joints, boards = len(robot.joints), len(robot.boards)
     rows = max(len(values) for values in columns.values())
-    widths = {Axis.NONE: (), Axis.JOINTS: (joints,), Axis.BOARDS: (boards,)}
+    widths = {ColumnAxis.NONE: (), ColumnAxis.JOINTS: (joints,), ColumnAxis.BOARDS: (boards,)}
     full: dict[str, Array] = {
         name: np.zeros((rows, *widths[column.axis]), column.dtype)
         for name, column in COLUMNS.items()

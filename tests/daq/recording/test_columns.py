@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from strategies import frame_values
 
 from daq.boards.board import Outcome
-from daq.recording.layout import COLUMNS, Axis
+from daq.recording.layout import COLUMNS, ColumnAxis
 from daq.samples.batches import Session
 from daq.samples.columns import VALID_OUTCOMES, ColumnDecoder
 from firmware_protocol.codec import command_codec, reply_codec
@@ -158,7 +158,7 @@ def test_columns_are_those_of_the_format(
     decoder = ColumnDecoder(make_session(profile=profile, framing=framing))
     columns = decoder.decode(np.zeros(3, decoder.layout.dtype))
     assert set(columns) == set(COLUMNS) - (set() if profile == "arm" else ONLY_ARM)
-    widths = {Axis.NONE: (), Axis.JOINTS: (4,), Axis.BOARDS: (2,)}
+    widths = {ColumnAxis.NONE: (), ColumnAxis.JOINTS: (4,), ColumnAxis.BOARDS: (2,)}
     for name, column in columns.items():
         assert column.shape == (3, *widths[COLUMNS[name].axis])
         assert column.dtype.kind == np.dtype(COLUMNS[name].dtype).kind
