@@ -16,7 +16,7 @@ from hw_mocks.faults.wire import FaultyWire
 from hw_mocks.mock_robot import MockRobot
 
 
-class Clock(Protocol):
+class LinkClock(Protocol):
     """Where the link reads the time."""
 
     def now_ns(self) -> int:
@@ -36,7 +36,7 @@ class MockLink:
     framing = Framing.SPI
     resynchronised = 0
 
-    def __init__(self, robot: MockRobot, wire: FaultyWire, clock: Clock) -> None:
+    def __init__(self, robot: MockRobot, wire: FaultyWire, clock: LinkClock) -> None:
         self.name = f"mock:{wire.board.name}"
         self._robot = robot
         self._wire = wire
@@ -64,7 +64,7 @@ class MockLink:
 
 
 def mock_links(
-    robot: MockRobot, clock: Clock, script: FaultScript | None = None
+    robot: MockRobot, clock: LinkClock, script: FaultScript | None = None
 ) -> Sequence[MockLink]:
     """One link per board of a mock robot, in the robot file's order."""
     faults = script or FaultScript()
