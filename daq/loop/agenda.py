@@ -13,7 +13,7 @@ import numpy as np
 
 from daq.loop.safety.machine import Machine
 from daq.loop.setup import Loop
-from daq.loop.tracks.control import Control
+from daq.loop.tracks.control import LoopControl
 from daq.recording.states import State
 from daq.stream import messages as m
 from daq.stream.errors import RefusedError
@@ -125,5 +125,5 @@ class Agenda:
         return self._loop.cycle.machine
 
     @property
-    def _control(self) -> Control:
+    def _control(self) -> LoopControl:
         return self._loop.cycle.control

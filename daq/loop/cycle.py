@@ -18,7 +18,7 @@ from daq.loop.process.timing import Histogram
 from daq.loop.safety.machine import Machine
 from daq.loop.safety.monitor import BoardGuard, DeadlineBudget
 from daq.loop.schedule import Chore, Schedule
-from daq.loop.tracks.control import Control
+from daq.loop.tracks.control import LoopControl
 from daq.recording.states import State
 from daq.samples.sample import SKIPPED_MAX, TIMING_MAX_NS, SampleLayout
 
@@ -50,7 +50,7 @@ class Cycle:
         guards: Sequence[BoardGuard],
         *,
         machine: Machine,
-        control: Control,
+        control: LoopControl,
         output: Output,
         events: Events,
         budget: DeadlineBudget,

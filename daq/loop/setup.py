@@ -22,7 +22,7 @@ from daq.loop.safety.following import FollowingGuard
 from daq.loop.safety.machine import Machine
 from daq.loop.safety.monitor import DeadlineBudget, make_guards
 from daq.loop.schedule import Chore
-from daq.loop.tracks.control import Control
+from daq.loop.tracks.control import LoopControl
 from daq.robot.description import DrivenRobot
 from daq.samples.batches import SCHEMA, BoardInfo, Event, Session
 from daq.samples.sample import SampleLayout
@@ -147,7 +147,7 @@ def make_loop(
         units,
         make_guards(robot, units, machine),
         machine=machine,
-        control=Control(
+        control=LoopControl(
             axes,
             events,
             period_s=period_s,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from daq.loop.events import Events
 from daq.loop.safety.machine import Machine
-from daq.loop.tracks.control import Control
+from daq.loop.tracks.control import LoopControl
 from daq.loop.tracks.track import Track
 from daq.loop.wording import beyond
 from daq.motion.planning import acceleration_max_rad_s2
@@ -31,7 +31,9 @@ class FollowingGuard:
         safety: The limit.
     """
 
-    def __init__(self, control: Control, machine: Machine, events: Events, safety: Safety) -> None:
+    def __init__(
+        self, control: LoopControl, machine: Machine, events: Events, safety: Safety
+    ) -> None:
         self._control = control
         self._machine = machine
         self._events = events

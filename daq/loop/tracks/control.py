@@ -22,7 +22,7 @@ _TRAJECTORY_OVER = 3
 """In the sequence of `plan_playback`: approach, trajectory, stop, standstill."""
 
 
-class Control:
+class LoopControl:
     """All joints.
 
     Args:
