@@ -9,7 +9,7 @@ import tty
 from collections.abc import Callable
 
 from hw_mocks.boards.board import MockBoard
-from hw_mocks.faults.script import Fault, FaultKind, FaultScript
+from hw_mocks.faults.script import FaultKind, FaultScript, ScriptedFault
 from hw_mocks.faults.wire import flip_bit, hold_board
 from hw_mocks.mock_robot import MockRobot
 from hw_mocks.realtime import RealTime
@@ -79,7 +79,7 @@ class SerialPort:
             self._last_reply = reply
             self._send(reply)
 
-    def _answer_struck(self, fault: Fault, data: bytes) -> None:
+    def _answer_struck(self, fault: ScriptedFault, data: bytes) -> None:
         generator, detail = self._script.generator_of(self._number), ""
         if fault.kind is FaultKind.FLIP:
             direction = fault.direction or str(generator.choice(["command", "reply"]))

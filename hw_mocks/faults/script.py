@@ -66,7 +66,7 @@ _LASTING = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class ScriptedFault:
     """One line of a fault script.
 
     Attributes:
@@ -115,7 +115,7 @@ class FaultScript:
 
     def __init__(
         self,
-        faults: Sequence[Fault] = (),
+        faults: Sequence[ScriptedFault] = (),
         *,
         seed: int = 0,
         apart: int = 0,
@@ -130,10 +130,10 @@ class FaultScript:
         self._apart = apart
         self._free_from: dict[int, int] = {}
         self._exchanges: dict[int, int] = {}
-        self._drawn: dict[int, Fault | None] = {}
+        self._drawn: dict[int, ScriptedFault | None] = {}
         self._origin_ns = None if is_from_first_exchange else 0
 
-    def strike(self, board: int, now_ns: int) -> Fault | None:
+    def strike(self, board: int, now_ns: int) -> ScriptedFault | None:
         """The random or one-off fault that hits this exchange of a board, if any."""
         if self._origin_ns is None:
             self._origin_ns = now_ns
@@ -165,12 +165,12 @@ class FaultScript:
             self._generators[board] = np.random.default_rng([self._seed, board])
         return self._generators[board]
 
-    def lasting(self, board: int, now_ns: int) -> list[Fault]:
+    def lasting(self, board: int, now_ns: int) -> list[ScriptedFault]:
         """The lasting faults that hold a board now.
 
         However short, each is seen once: it may have come and gone since the last exchange.
         """
-        held: list[Fault] = []
+        held: list[ScriptedFault] = []
         for number, fault in enumerate(self._timed):
             if fault.kind not in _LASTING or fault.at_s is None:
                 continue
@@ -183,7 +183,7 @@ class FaultScript:
                 held.append(fault)
         return held
 
-    def log(self, board: int, now_ns: int, fault: Fault, detail: str) -> None:
+    def log(self, board: int, now_ns: int, fault: ScriptedFault, detail: str) -> None:
         """Note that a fault of `strike` struck."""
         exchange = self._exchanges.get(board, 0)
         self.events.append(FaultEvent(now_ns, board, exchange, fault.kind, detail))
@@ -193,7 +193,7 @@ class FaultScript:
         """Whether nothing will ever happen."""
         return not self._random and not self._timed
 
-    def _draw(self, board: int, exchange: int) -> Fault | None:
+    def _draw(self, board: int, exchange: int) -> ScriptedFault | None:
         if exchange < self._free_from.get(board, 0):
             return None
         generator = self.generator_of(board)
@@ -203,7 +203,9 @@ class FaultScript:
                 return fault
         return None
 
-    def _may_hold(self, number: int, fault: Fault, board: int, now_ns: int, until_ns: int) -> bool:
+    def _may_hold(
+        self, number: int, fault: ScriptedFault, board: int, now_ns: int, until_ns: int
+    ) -> bool:
         """Whether a timed fault holds a board now or may strike it until then."""
         if fault.board not in (None, board) or fault.at_s is None:
             return False
@@ -217,7 +219,7 @@ class FaultScript:
     def _is_on(self, at_s: float, for_s: float, now_ns: int) -> bool:
         return self._elapsed_ns(now_ns) - at_s * 1e9 < for_s * 1e9
 
-    def _is_due(self, number: int, fault: Fault, board: int, now_ns: int) -> bool:
+    def _is_due(self, number: int, fault: ScriptedFault, board: int, now_ns: int) -> bool:
         elapsed_ns = self._elapsed_ns(now_ns)
         if fault.board not in (None, board) or fault.at_s is None or elapsed_ns < fault.at_s * 1e9:
             return False
@@ -227,7 +229,7 @@ class FaultScript:
         return True
 
 
-def parse_fault(text: str) -> Fault:
+def parse_fault(text: str) -> ScriptedFault:
     """Read a fault as a command line states it.
 
     Args:
@@ -264,7 +266,7 @@ def parse_fault(text: str) -> Fault:
         problems.append("give either rate=PROBABILITY or at=SECONDS")
     if problems or kind is None:
         raise MockConfigError(f"fault {text!r}", problems)
-    return Fault(
+    return ScriptedFault(
         kind=kind,
         rate=float(given.get("rate", 0.0)),
         at_s=float(given["at"]) if "at" in given else None,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 
 from hw_mocks.boards.board import MockBoard
-from hw_mocks.faults.script import Fault, FaultKind, FaultScript
+from hw_mocks.faults.script import FaultKind, FaultScript, ScriptedFault
 
 
 class FaultyWire:
@@ -58,7 +58,7 @@ class FaultyWire:
             self._last_reply = received
         return received
 
-    def _struck(self, fault: Fault, sent: bytes, now_ns: int) -> bytes:
+    def _struck(self, fault: ScriptedFault, sent: bytes, now_ns: int) -> bytes:
         board, detail = self.board, ""
         generator = self._script.generator_of(self.number)
         if fault.kind is FaultKind.FLIP:

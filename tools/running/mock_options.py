@@ -18,7 +18,7 @@ from daq.robot.editing.edit import bench_text
 from daq.robot.load import load_robot, parse_robot, robot_text
 from firmware_protocol.profiles import PROFILES
 from hw_mocks.errors import MockConfigError
-from hw_mocks.faults.script import Fault, FaultKind, FaultScript, parse_fault
+from hw_mocks.faults.script import FaultKind, FaultScript, ScriptedFault, parse_fault
 from hw_mocks.mock_robot import MockRobot
 from hw_mocks.plants.effects import Effects, parse_effects
 from hw_mocks.plants.truth import Truth, draw_truth
@@ -113,7 +113,7 @@ def make_mock(
     problems += draw_problems(options)
     robot = read(partial(_load, joint=options.joint), options.robot)
     effects = read(parse_effects, options.effects)
-    faults: list[Fault] = []
+    faults: list[ScriptedFault] = []
     for text in options.faults:
         fault = read(parse_fault, text)
         if fault is None:

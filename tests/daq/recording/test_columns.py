@@ -20,7 +20,7 @@ from daq.samples.columns import VALID_OUTCOMES, ColumnDecoder
 from firmware_protocol.codec import command_codec, reply_codec
 from firmware_protocol.fields import Framing
 from firmware_protocol.profiles import PROFILES, profile_named
-from hw_mocks.faults.script import Fault, FaultKind, FaultScript
+from hw_mocks.faults.script import FaultKind, FaultScript, ScriptedFault
 
 Array = np.ndarray[Any, np.dtype[Any]]
 OUTCOMES = list(Outcome)
@@ -229,8 +229,8 @@ def test_replies_that_are_not_used_are_kept_as_bytes(
     session = make_session()
     script = FaultScript(
         [
-            Fault(kind=FaultKind.FLIP, at_s=0.1, board=1, direction="reply"),
-            Fault(kind=FaultKind.STUCK_LOW, at_s=0.2, for_s=0.003, board=0),
+            ScriptedFault(kind=FaultKind.FLIP, at_s=0.1, board=1, direction="reply"),
+            ScriptedFault(kind=FaultKind.STUCK_LOW, at_s=0.2, for_s=0.003, board=0),
         ]
     )
     samples = run_mock(session, 300, script=script)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hw_mocks.faults.script import Fault, FaultScript, parse_fault
+from hw_mocks.faults.script import FaultScript, ScriptedFault, parse_fault
 
 MS_NS = 1_000_000
 SCRIPTS = st.lists(
@@ -24,7 +24,9 @@ SCRIPTS = st.lists(
 )
 
 
-def strikes(script: FaultScript, board: int, now_ns: int) -> tuple[list[Fault], Fault | None]:
+def strikes(
+    script: FaultScript, board: int, now_ns: int
+) -> tuple[list[ScriptedFault], ScriptedFault | None]:
     return script.lasting(board, now_ns), script.strike(board, now_ns)
 
 

@@ -7,32 +7,35 @@ import math
 import pytest
 
 from hw_mocks.errors import MockConfigError
-from hw_mocks.faults.script import Fault, FaultKind, parse_fault
+from hw_mocks.faults.script import FaultKind, ScriptedFault, parse_fault
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("flip:rate=0.01", Fault(kind=FaultKind.FLIP, rate=0.01)),
-        ("drop:at=2.5,board=1", Fault(kind=FaultKind.DROP, at_s=2.5, board=1)),
-        ("repeat: rate = 1 , board = 0", Fault(kind=FaultKind.REPEAT, rate=1.0, board=0)),
-        ("flip:at=0,direction=reply", Fault(kind=FaultKind.FLIP, at_s=0.0, direction="reply")),
-        ("stuck-low:at=2,for=0.5", Fault(kind=FaultKind.STUCK_LOW, at_s=2.0, for_s=0.5)),
-        ("board-error:at=1,code=3", Fault(kind=FaultKind.BOARD_ERROR, at_s=1.0, code=3)),
-        ("board-error:at=1", Fault(kind=FaultKind.BOARD_ERROR, at_s=1.0, code=7)),
+        ("flip:rate=0.01", ScriptedFault(kind=FaultKind.FLIP, rate=0.01)),
+        ("drop:at=2.5,board=1", ScriptedFault(kind=FaultKind.DROP, at_s=2.5, board=1)),
+        ("repeat: rate = 1 , board = 0", ScriptedFault(kind=FaultKind.REPEAT, rate=1.0, board=0)),
+        (
+            "flip:at=0,direction=reply",
+            ScriptedFault(kind=FaultKind.FLIP, at_s=0.0, direction="reply"),
+        ),
+        ("stuck-low:at=2,for=0.5", ScriptedFault(kind=FaultKind.STUCK_LOW, at_s=2.0, for_s=0.5)),
+        ("board-error:at=1,code=3", ScriptedFault(kind=FaultKind.BOARD_ERROR, at_s=1.0, code=3)),
+        ("board-error:at=1", ScriptedFault(kind=FaultKind.BOARD_ERROR, at_s=1.0, code=7)),
         # Those that last have a duration of their own.
-        ("stuck-high:at=1", Fault(kind=FaultKind.STUCK_HIGH, at_s=1.0, for_s=0.1)),
-        ("brown-out:at=1", Fault(kind=FaultKind.BROWN_OUT, at_s=1.0, for_s=0.05)),
-        ("encoder-gap:at=1", Fault(kind=FaultKind.ENCODER_GAP, at_s=1.0, for_s=0.05)),
+        ("stuck-high:at=1", ScriptedFault(kind=FaultKind.STUCK_HIGH, at_s=1.0, for_s=0.1)),
+        ("brown-out:at=1", ScriptedFault(kind=FaultKind.BROWN_OUT, at_s=1.0, for_s=0.05)),
+        ("encoder-gap:at=1", ScriptedFault(kind=FaultKind.ENCODER_GAP, at_s=1.0, for_s=0.05)),
         (
             "encoder-gap:at=1,for=0.2,board=1",
-            Fault(kind=FaultKind.ENCODER_GAP, at_s=1.0, for_s=0.2, board=1),
+            ScriptedFault(kind=FaultKind.ENCODER_GAP, at_s=1.0, for_s=0.2, board=1),
         ),
-        ("vanish:at=1", Fault(kind=FaultKind.VANISH, at_s=1.0, for_s=math.inf)),
-        ("unplug:at=1,", Fault(kind=FaultKind.UNPLUG, at_s=1.0, for_s=math.inf)),
+        ("vanish:at=1", ScriptedFault(kind=FaultKind.VANISH, at_s=1.0, for_s=math.inf)),
+        ("unplug:at=1,", ScriptedFault(kind=FaultKind.UNPLUG, at_s=1.0, for_s=math.inf)),
     ],
 )
-def test_what_may_be_written(text: str, expected: Fault) -> None:
+def test_what_may_be_written(text: str, expected: ScriptedFault) -> None:
     assert parse_fault(text) == expected
 
 
