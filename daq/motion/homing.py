@@ -33,7 +33,7 @@ _FOLLOWED_MIN = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class JointZero:
     """Where a joint is.
 
     Attributes:
@@ -47,7 +47,7 @@ class Home:
 
 def locate_zero(
     joint: DrivenJoint, *, index_motor_rad: float, start_motor_rad: float, hint_rad: float
-) -> Home:
+) -> JointZero:
     """Works out a joint's zero from its index and a hint.
 
     Args:
@@ -88,7 +88,7 @@ def locate_zero(
             f" to {limits.position_max_rad:g} rad; check the hint and joint_offset_rad",
         )
     motor_offset_rad = joint.motor_per_joint * index_rad - index_motor_rad
-    return Home(motor_offset_rad, start_rad)
+    return JointZero(motor_offset_rad, start_rad)
 
 
 class Travel:
