@@ -132,7 +132,7 @@ class Travel:
         return self._start + speed * (t - 0.5 * ramp_s), speed
 
 
-class Stop:
+class SmoothStop:
     """From a speed to rest, as smoothly as `Travel` ends."""
 
     __slots__ = ("_speed", "_start", "duration_s")
@@ -241,14 +241,14 @@ class IndexSearch:
     def _return_from_speed(self) -> None:
         self._ways.clear()
         position_rad, speed_rad_s = self._reference
-        self._follow(Stop(position_rad, speed_rad_s, ramp_s=RAMP_S))
+        self._follow(SmoothStop(position_rad, speed_rad_s, ramp_s=RAMP_S))
 
     def _go_to(self, target_rad: float) -> None:
         here_rad = self._reference[0]
         way_rad = target_rad - here_rad
         self._follow(Travel(here_rad, way_rad, speed=self._speed_rad_s, ramp_s=RAMP_S))
 
-    def _follow(self, path: Travel | Stop) -> None:
+    def _follow(self, path: Travel | SmoothStop) -> None:
         self._path = path
         self._cycle, self._cycles = 0, math.ceil(path.duration_s / self._period_s)
 

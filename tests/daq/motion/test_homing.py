@@ -18,7 +18,7 @@ from daq.motion.homing import (
     SPEED_RAD_S,
     TRAVEL_TURNS,
     IndexSearch,
-    Stop,
+    SmoothStop,
     Travel,
     locate_zero,
 )
@@ -283,7 +283,7 @@ def test_a_travel_arrives(start: float, way: float) -> None:
 
 @given(speed=st.floats(-3, 3))
 def test_a_stop_ends_where_its_speed_leads(speed: float) -> None:
-    stop = Stop(1.0, speed, ramp_s=0.3)
+    stop = SmoothStop(1.0, speed, ramp_s=0.3)
     assert stop.at(0.0) == (1.0, speed)
     assert stop.at(0.3) == stop.at(5.0)
     assert stop.at(0.3)[0] == pytest.approx(1.0 + 0.15 * speed)
