@@ -16,7 +16,7 @@ from typing import Any
 from daq.boards.outcomes import Counters, Reading
 from daq.errors import UnsafeCommandError
 from daq.links.failures import transport_error
-from daq.links.link import Link
+from daq.links.link import BoardLink
 from daq.recording.states import Outcome
 from firmware_protocol.codec import FrameCodec, command_codec, reply_codec
 from firmware_protocol.errors import ProtocolError, ProtocolVersionError, is_idle_line
@@ -63,7 +63,7 @@ class Board:
         self,
         name: str,
         profile: Profile,
-        link: Link,
+        link: BoardLink,
         *,
         command_timeout_ms: int = 10,
         now_ns: Callable[[], int] = time.monotonic_ns,

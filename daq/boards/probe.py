@@ -13,7 +13,7 @@ from dataclasses import asdict
 from daq.boards.board import Board
 from daq.errors import TransportError
 from daq.links.failures import transport_error
-from daq.links.link import Link
+from daq.links.link import BoardLink
 from daq.system.findings import Finding, Level
 from firmware_protocol.codec import command_codec, reply_codec
 from firmware_protocol.errors import ProtocolError, ProtocolVersionError, is_idle_line
@@ -35,7 +35,7 @@ _MOTORS_ENABLED = STATUS_BITS["M1E"] | STATUS_BITS["M2E"]
 def diagnose_board(
     name: str,
     profile: Profile,
-    link: Link,
+    link: BoardLink,
     *,
     now_ns: Callable[[], int],
     sleep_until_ns: Callable[[int], None],
@@ -119,7 +119,7 @@ def _with_wrong_checksum(frame: bytes) -> bytes:
     return frame[:-1] + bytes([frame[-1] ^ 0xFF])
 
 
-def _bring_in_step(profile: Profile, link: Link) -> bool:
+def _bring_in_step(profile: Profile, link: BoardLink) -> bool:
     """Whether the board counts bytes across windows and was not at the start of a frame."""
     if link.framing is not Framing.SPI or not profile.behaviour.is_misaligned_by_truncation:
         return False
@@ -132,7 +132,7 @@ def _bring_in_step(profile: Profile, link: Link) -> bool:
     return True
 
 
-def _identify(subject: str, profile: Profile, link: Link, frame: bytes) -> Finding:
+def _identify(subject: str, profile: Profile, link: BoardLink, frame: bytes) -> Finding:
     """Why the reply is not one of the expected profile."""
     is_silent = not frame or is_idle_line(frame)
     found = [] if is_silent and link.framing is Framing.SPI else _find_other_profiles(profile, link)
@@ -165,7 +165,7 @@ def _identify(subject: str, profile: Profile, link: Link, frame: bytes) -> Findi
     )
 
 
-def _find_other_profiles(expected: Profile, link: Link) -> list[str]:
+def _find_other_profiles(expected: Profile, link: BoardLink) -> list[str]:
     """Profiles of another frame length that the board speaks."""
     others = [p for p in PROFILES.values() if p.frame_size != expected.frame_size]
     if link.framing is Framing.RS485:
@@ -182,7 +182,7 @@ def _find_other_profiles(expected: Profile, link: Link) -> list[str]:
     return [other.name for other, _ in found]
 
 
-def _answers_as(profile: Profile, link: Link) -> bool:
+def _answers_as(profile: Profile, link: BoardLink) -> bool:
     """Whether an RS-485 board answers a question of this profile.
 
     The link waits for replies of another length and may cut this one, so only its header counts.

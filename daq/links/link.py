@@ -10,7 +10,7 @@ from typing import Protocol
 from firmware_protocol.fields import Framing
 
 
-class Link(Protocol):
+class BoardLink(Protocol):
     """Carries frames to one board and back."""
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from daq.links.link import Link
+from daq.links.link import BoardLink
 from firmware_protocol.codec import FrameCodec, command_codec, reply_codec
 from firmware_protocol.errors import ProtocolError
 from firmware_protocol.fields import Framing
@@ -21,7 +21,7 @@ class TracingLink:
         report: Takes one line of text per frame.
     """
 
-    def __init__(self, link: Link, profile: Profile, report: Callable[[str], None]) -> None:
+    def __init__(self, link: BoardLink, profile: Profile, report: Callable[[str], None]) -> None:
         self._link = link
         self._command = command_codec(profile, link.framing)
         self._reply = reply_codec(profile, link.framing)

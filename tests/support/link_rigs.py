@@ -16,7 +16,7 @@ from typing import Any
 
 import daq.errors
 from daq.boards.board import Board
-from daq.links.link import Link
+from daq.links.link import BoardLink
 from daq.links.serial import SerialLink
 from daq.robot import load_robot
 from firmware_protocol.codec import reply_codec
@@ -41,7 +41,7 @@ class Rig:
         kind: str,
         board: Board,
         sleep_ms: Callable[[float], None],
-        open_again: Callable[[], Link] | None,
+        open_again: Callable[[], BoardLink] | None,
     ) -> None:
         self.kind = kind
         self.board = board

@@ -12,7 +12,7 @@ from daq.boards.board import Board
 from daq.boards.wire_limits import board_profile
 from daq.errors import ConfigError
 from daq.links.address import LinkAddress, LinkKind
-from daq.links.link import Link
+from daq.links.link import BoardLink
 from daq.links.serial import SerialLink
 from daq.links.spi import SpiLink
 from daq.links.trace import TracingLink
@@ -107,7 +107,9 @@ def may_be_emulated(address: LinkAddress) -> bool:
     return address.kind is LinkKind.MOCK or is_pseudo_terminal(address.device)
 
 
-def open_link(robot: DrivenRobot, port: BoardPort, address: LinkAddress, profile: Profile) -> Link:
+def open_link(
+    robot: DrivenRobot, port: BoardPort, address: LinkAddress, profile: Profile
+) -> BoardLink:
     """Open the link to one board, on real devices.
 
     Raises:
@@ -130,7 +132,7 @@ def open_link(robot: DrivenRobot, port: BoardPort, address: LinkAddress, profile
 
 def _board(
     port: BoardPort,
-    link: Link,
+    link: BoardLink,
     address: LinkAddress,
     profile: str | None,
     now_ns: Callable[[], int],
