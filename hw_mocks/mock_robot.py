@@ -17,7 +17,7 @@ from hw_mocks.boards.motor_output import Connection, MotorOutput
 from hw_mocks.errors import MockConfigError
 from hw_mocks.plants.actuator import Actuator, make_actuators
 from hw_mocks.plants.effects import PRESETS, Effects
-from hw_mocks.plants.load_arm import LoadArm
+from hw_mocks.plants.load_arm import MockLoadArm
 from hw_mocks.plants.plant import make_plant
 from hw_mocks.plants.truth import Truth, draw_truth
 
@@ -56,7 +56,7 @@ class MockRobot:
         spread: float = 0.25,
         calibration_s: float = 3.0,
         posture_rad: tuple[float, ...] | None = None,
-        load_arm: LoadArm | None = None,
+        load_arm: MockLoadArm | None = None,
     ) -> None:
         self.robot = robot
         self.load_arm = load_arm

@@ -9,7 +9,7 @@ from hw_mocks.errors import MockConfigError
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class LoadArm:
+class MockLoadArm:
     """A point mass on a massless arm, which hangs down where the joint starts.
 
     Attributes:

@@ -13,7 +13,7 @@ from daq.robot.description import DrivenRobot
 from hw_mocks.errors import MockConfigError
 from hw_mocks.plants.bench_plant import BenchPlant, Shaft
 from hw_mocks.plants.effects import Effects
-from hw_mocks.plants.load_arm import LoadArm
+from hw_mocks.plants.load_arm import MockLoadArm
 from hw_mocks.plants.truth import Truth
 
 
@@ -42,7 +42,7 @@ class LoadedBench(BenchPlant):
         truth: Truth,
         effects: Effects,
         *,
-        load_arm: LoadArm | None = None,
+        load_arm: MockLoadArm | None = None,
         step_s: float = 250e-6,
         joint_position_rad: float = 0.0,
     ) -> None:

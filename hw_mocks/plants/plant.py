@@ -9,7 +9,7 @@ from daq.robot.description import DrivenRobot
 from hw_mocks.errors import MockConfigError
 from hw_mocks.plants.bench_plant import BenchPlant
 from hw_mocks.plants.effects import BENCH_ONLY, Effects
-from hw_mocks.plants.load_arm import LoadArm
+from hw_mocks.plants.load_arm import MockLoadArm
 from hw_mocks.plants.loaded_bench import LoadedBench
 from hw_mocks.plants.truth import Truth
 
@@ -43,7 +43,7 @@ def make_plant(
     *,
     step_s: float = 250e-6,
     posture_rad: Sequence[float] | None = None,
-    load_arm: LoadArm | None = None,
+    load_arm: MockLoadArm | None = None,
 ) -> Plant:
     """The bench for a single joint without a link, the whole arm in MuJoCo otherwise.
 

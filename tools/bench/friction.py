@@ -28,7 +28,7 @@ from daq.samples.batches import Event
 from estimation.errors import EstimationError
 from firmware_protocol.profiles import PROFILES
 from hw_mocks.faults.script import parse_fault
-from hw_mocks.plants.load_arm import LoadArm as MockLoadArm
+from hw_mocks.plants.load_arm import MockLoadArm
 from tools.bench.analyse import report
 from tools.bench.plan import BenchOptions, plan_bench
 from tools.running.boards import may_be_emulated

@@ -9,7 +9,7 @@ from typing import Self
 
 from daq.errors import ConfigError
 from daq.links.address import LinkAddress, LinkKind, parse_link
-from hw_mocks.plants.load_arm import LoadArm
+from hw_mocks.plants.load_arm import MockLoadArm
 from tools.shared.cli import add_network_options
 
 _MOCK_TIMEOUT_MS = 100
@@ -207,7 +207,7 @@ class MockOptions:
     effects: str = "default"
     seed: int = 0
     spread: float = 0.25
-    load_arm: LoadArm | None = None
+    load_arm: MockLoadArm | None = None
 
     @classmethod
     def from_namespace(cls, arguments: argparse.Namespace, *, joint: str | None = None) -> Self:

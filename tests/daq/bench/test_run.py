@@ -30,7 +30,7 @@ from daq.stream import messages as m
 from hw_mocks.clock import VirtualClock
 from hw_mocks.mock_robot import MockRobot
 from hw_mocks.plants.effects import parse_effects
-from hw_mocks.plants.load_arm import LoadArm as MockLoadArm
+from hw_mocks.plants.load_arm import MockLoadArm
 
 JOINT = "joint3"
 FRICTION_A = 0.122 / 31.0 / (1.5 / math.sqrt(3.0) * 60.0 / math.tau / 300.0)

@@ -12,9 +12,9 @@ from daq.robot.description import Robot
 from hw_mocks.errors import MockConfigError
 from hw_mocks.mock_robot import MockRobot
 from hw_mocks.plants.effects import Effects
-from hw_mocks.plants.load_arm import LoadArm
+from hw_mocks.plants.load_arm import MockLoadArm
 
-ARM = LoadArm(mass_kg=0.2, length_m=0.3)
+ARM = MockLoadArm(mass_kg=0.2, length_m=0.3)
 GEAR = 31.0
 NM_PER_A = 1.5 / math.sqrt(3.0) * 60.0 / math.tau / 300.0
 LEVEL_A = 0.2 * 9.81 * 0.3 / GEAR / NM_PER_A

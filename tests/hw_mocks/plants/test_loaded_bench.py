@@ -9,14 +9,14 @@ import pytest
 
 from hw_mocks.errors import MockConfigError
 from hw_mocks.plants.effects import PRESETS, Effects
-from hw_mocks.plants.load_arm import LoadArm
+from hw_mocks.plants.load_arm import MockLoadArm
 from hw_mocks.plants.loaded_bench import LoadedBench
 from hw_mocks.plants.plant import make_plant
 from hw_mocks.plants.truth import draw_truth
 
 STEP_S = 250e-6
 GEAR = 27.0
-ARM = LoadArm(mass_kg=0.4, length_m=0.25)
+ARM = MockLoadArm(mass_kg=0.4, length_m=0.25)
 WEIGHT_NM = 0.4 * 0.25 * 9.81
 # Of the `bench` fixture: the rotor behind its gear, the load, Coulomb friction.
 ROTOR_KG_M2 = 2e-5 * GEAR**2
@@ -169,7 +169,7 @@ def test_an_elastic_gear_winds_up_by_what_the_arm_weighs(bench, smooth):
 @pytest.mark.parametrize("values", [(0.0, 0.2), (1.0, -0.2), (math.nan, 0.2), (1.0, math.inf)])
 def test_an_impossible_load_arm_is_refused(values):
     with pytest.raises(MockConfigError, match=r"(mass_kg|length_m) = .*must be positive"):
-        LoadArm(*values)
+        MockLoadArm(*values)
 
 
 # --- end stops ------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from firmware_protocol.codec import command_codec, reply_codec
 from firmware_protocol.fields import Framing
 from firmware_protocol.profiles import PROFILES
 from hw_mocks.plants.bench_plant import BenchPlant
-from hw_mocks.plants.load_arm import LoadArm
+from hw_mocks.plants.load_arm import MockLoadArm
 from tools.running.mock_options import (
     add_board_options,
     add_joint_option,
@@ -84,7 +84,7 @@ def test_verbs_without_the_option_simulate_the_whole_robot() -> None:
 
 
 def test_a_load_arm_is_passed_on() -> None:
-    arm = LoadArm(0.5, 0.2)
+    arm = MockLoadArm(0.5, 0.2)
     asked = replace(options("--joint", "joint2"), load_arm=arm)
     assert make_mock(asked)[0].load_arm == arm
 
