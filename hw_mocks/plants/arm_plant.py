@@ -20,7 +20,7 @@ from hw_mocks.plants.arm_model import gear_mobilities, hanging_posture_rad, make
 from hw_mocks.plants.effects import Effects
 from hw_mocks.plants.transmission import (
     Coupling,
-    Transmission,
+    MockTransmission,
     check_stiffness,
     make_coupling,
     make_transmission,
@@ -152,7 +152,11 @@ class ArmPlant:
 
 
 def _make_couplings(
-    robot: DrivenRobot, model: Any, gears: Sequence[Transmission], effects: Effects, step_s: float
+    robot: DrivenRobot,
+    model: Any,
+    gears: Sequence[MockTransmission],
+    effects: Effects,
+    step_s: float,
 ) -> list[Coupling]:
     mobilities = gear_mobilities(model)
     couplings = [

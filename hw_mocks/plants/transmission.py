@@ -23,7 +23,7 @@ _STIFFEST_RAD: Final = 0.5
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Transmission:
+class MockTransmission:
     """One drive's gear and friction, referred to the joint side."""
 
     motor_turns_per_turn: float
@@ -51,7 +51,7 @@ class Transmission:
         return (joint_position_rad - self.joint_offset_rad) * self.motor_turns_per_turn
 
 
-def make_transmission(joint: DrivenJoint, truth: JointTruth) -> Transmission:
+def make_transmission(joint: DrivenJoint, truth: JointTruth) -> MockTransmission:
     """Refer one joint's drive to the joint side.
 
     Args:
@@ -62,7 +62,7 @@ def make_transmission(joint: DrivenJoint, truth: JointTruth) -> Transmission:
     gear = drive.gear_reduction
     torque_gain = drive.gear_efficiency * gear
     inertia_gain = torque_gain * gear
-    return Transmission(
+    return MockTransmission(
         motor_turns_per_turn=drive.direction * gear,
         joint_offset_rad=drive.joint_offset_rad,
         joint_nm_per_motor_nm=drive.direction * torque_gain,
@@ -116,7 +116,7 @@ class Coupling:
 
 
 def make_coupling(
-    transmission: Transmission, effects: Effects, *, reduced_inertia_kg_m2: float, step_s: float
+    transmission: MockTransmission, effects: Effects, *, reduced_inertia_kg_m2: float, step_s: float
 ) -> Coupling:
     """The coupling of rotor and link, where the gear is not rigid.
 
