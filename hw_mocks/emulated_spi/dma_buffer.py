@@ -43,7 +43,7 @@ class _Phase(IntEnum):
     BUSY = 3
 
 
-class Window(NamedTuple):
+class DmaWindow(NamedTuple):
     """What a program left.
 
     Attributes:
@@ -123,13 +123,13 @@ class DmaBuffer:
         (turn,) = _TURN.unpack_from(self._memory, _TURN_AT)
         return self._is_offered and bool(turn & 3 == _Phase.BUSY)
 
-    def take(self) -> Window | None:
+    def take(self) -> DmaWindow | None:
         """What a program left, if one has used the offer; then the buffer is ours."""
         if not self._is_offered or self._turn() != self._turn_in(_Phase.BUSY):
             return None
         return self._window()
 
-    def retract(self) -> Window | None:
+    def retract(self) -> DmaWindow | None:
         """Make the buffer ours; what a program left, if one was quicker. Others wait a moment."""
         if not self._is_offered:
             return None
@@ -150,10 +150,10 @@ class DmaBuffer:
         """Send programs to the socket. The buffer must be ours."""
         self._set(_Phase.CLOSED)
 
-    def _window(self) -> Window:
+    def _window(self) -> DmaWindow:
         self._is_offered = False
         started_ns, speed_hz = _WINDOW.unpack_from(self._memory, _WINDOW_AT)
-        return Window(self._memory[_COMMAND_AT : _COMMAND_AT + self._size], speed_hz, started_ns)
+        return DmaWindow(self._memory[_COMMAND_AT : _COMMAND_AT + self._size], speed_hz, started_ns)
 
     def _turn_in(self, phase: _Phase) -> int:
         return self._offers << 2 | phase

@@ -33,7 +33,7 @@ from hw_mocks.emulated_spi.device import (
     is_whole_words,
     socket_path,
 )
-from hw_mocks.emulated_spi.dma_buffer import DmaBuffer, Window
+from hw_mocks.emulated_spi.dma_buffer import DmaBuffer, DmaWindow
 from hw_mocks.emulated_spi.errors import EmulatedDeviceError
 from hw_mocks.emulated_spi.introduction import Introduction
 from hw_mocks.emulated_spi.packets import (
@@ -249,7 +249,7 @@ class SpidevServer:
                 self._finish_work(device)
                 self._lay_open(device)
 
-    def _pass_on(self, device: Device, window: Window | None) -> None:
+    def _pass_on(self, device: Device, window: DmaWindow | None) -> None:
         """Tell the board of a window that took its prepared reply."""
         if window is not None:
             started_ns = min(window.started_ns, time.monotonic_ns())

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import hw_mocks.emulated_spi.dma_buffer as module
-from hw_mocks.emulated_spi.dma_buffer import DmaBuffer, Window
+from hw_mocks.emulated_spi.dma_buffer import DmaBuffer, DmaWindow
 from hw_mocks.emulated_spi.server import SpidevServer, SpiTransfer
 
 pytestmark = pytest.mark.compiler
@@ -98,7 +98,7 @@ def test_a_window_takes_the_reply_and_leaves_its_frame(buffer: DmaBuffer, progra
         assert program.memory[36 : 36 + 8] == reply
         program.leave(sent)
         assert buffer.is_used
-        assert buffer.take() == Window(sent, 7, 5)
+        assert buffer.take() == DmaWindow(sent, 7, 5)
         assert (buffer.is_used, buffer.take()) == (False, None)
         assert program.phase == BUSY
 
@@ -116,7 +116,7 @@ def test_who_was_quicker_than_the_retraction_is_heard(buffer: DmaBuffer, program
     buffer.offer(b"reply", **SPEEDS)
     program.start()
     program.leave(b"early")
-    assert buffer.retract() == Window(b"early", 7, 5)
+    assert buffer.retract() == DmaWindow(b"early", 7, 5)
 
 
 def test_a_program_that_died_holding_the_buffer_is_not_waited_for_long(
@@ -226,4 +226,4 @@ def test_a_window_that_ends_at_the_last_moment_is_not_lost(
     buffer.offer(b"reply", **SPEEDS)
     program.start()
     monkeypatch.setattr(DmaBuffer, "_turn", look_and_finish)
-    assert buffer.retract() == Window(b"frame", 7, 5)
+    assert buffer.retract() == DmaWindow(b"frame", 7, 5)
