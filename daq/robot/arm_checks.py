@@ -16,13 +16,13 @@ from daq.robot.geometry import (
     pseudo_inertia,
     row_poses,
 )
-from daq.robot.reading import Problem, show
+from daq.robot.reading import Mistake, show
 
 KINEMATIC_TOLERANCE = 1e-6
 """How far placements and DH rows may disagree: metres, and radians times a metre."""
 
 
-def check_parts(joint: Joint, path: str, robot: Robot, *, is_driven: bool) -> Iterator[Problem]:
+def check_parts(joint: Joint, path: str, robot: Robot, *, is_driven: bool) -> Iterator[Mistake]:
     """An arm's joint has a place and a link; a single joint on the bench a load instead.
 
     Args:
@@ -36,21 +36,21 @@ def check_parts(joint: Joint, path: str, robot: Robot, *, is_driven: bool) -> It
         is_placed = all(j.placement is None and j.dh is not None for j in robot.joints)
         if joint.placement is None and not is_placed:
             expected = "the placement of every joint of an arm, or of none and dh rows for all"
-            yield Problem(f"{path}.placement", "missing", expected)
+            yield Mistake(f"{path}.placement", "missing", expected)
         if joint.link is None and is_driven:
-            yield Problem(f"{path}.link", "missing", "the link of every joint of an arm")
+            yield Mistake(f"{path}.link", "missing", "the link of every joint of an arm")
     elif len(robot.joints) > 1 or joint.link is not None or joint.placement is not None:
-        yield Problem(
+        yield Mistake(
             f"{path}.load_inertia_kg_m2",
             show(joint.load_inertia_kg_m2),
             "this key only for a single joint without placement and link (on the bench)",
         )
 
 
-def check_inertia(joint: Joint, path: str) -> Iterator[Problem]:
+def check_inertia(joint: Joint, path: str) -> Iterator[Mistake]:
     """A link has the parameters of a rigid body."""
     if joint.link is not None and not is_positive_definite(pseudo_inertia(joint.link)):
-        yield Problem(f"{path}.link", _show_link(joint.link), "values that a rigid body can have")
+        yield Mistake(f"{path}.link", _show_link(joint.link), "values that a rigid body can have")
 
 
 def _show_link(link: Link) -> str:
@@ -58,7 +58,7 @@ def _show_link(link: Link) -> str:
     return f"mass {link.mass_kg} with inertia {inertia} (pseudo-inertia not positive definite)"
 
 
-def check_kinematics(robot: Robot) -> Iterator[Problem]:
+def check_kinematics(robot: Robot) -> Iterator[Mistake]:
     """DH rows, where given, are given for every joint and place the axes where the placements do.
 
     The base frame is free: it may lie anywhere along the first axis. The axes are compared as seen
@@ -69,7 +69,7 @@ def check_kinematics(robot: Robot) -> Iterator[Problem]:
         return
     for index, joint in enumerate(joints):
         if joint.dh is None:
-            yield Problem(f"joints[{index}].dh", "missing", "a row for every joint or for none")
+            yield Mistake(f"joints[{index}].dh", "missing", "a row for every joint or for none")
     rows = [joint.dh for joint in joints if joint.dh is not None]
     placements = [joint.placement for joint in joints if joint.placement is not None]
     if not len(rows) == len(placements) == len(joints):
@@ -91,28 +91,28 @@ def check_kinematics(robot: Robot) -> Iterator[Problem]:
         expected = (
             f"within {KINEMATIC_TOLERANCE}, seen from the last joint's frame (dh may be left out)"
         )
-        yield Problem(f"joints[{index}]", found, expected)
+        yield Mistake(f"joints[{index}]", found, expected)
 
 
-def check_coupling(robot: Robot) -> Iterator[Problem]:
+def check_coupling(robot: Robot) -> Iterator[Mistake]:
     """Each joint angle follows from the motor angles; the loop drives only uncoupled joints."""
     if robot.coupling is None:
         return
     count = len(robot.joints)
     rows = robot.coupling
     if len(rows) != count:
-        yield Problem("coupling", show(rows), f"{count} rows, one per joint")
+        yield Mistake("coupling", show(rows), f"{count} rows, one per joint")
     for index, row in enumerate(rows):
         if len(row) != count:
-            yield Problem(f"coupling[{index}]", show(row), f"{count} numbers, one per joint")
+            yield Mistake(f"coupling[{index}]", show(row), f"{count} numbers, one per joint")
     if all(len(row) == len(rows) == count for row in rows) and not is_invertible(rows):
-        yield Problem("coupling", "a matrix without inverse", "one that can be inverted")
+        yield Mistake("coupling", "a matrix without inverse", "one that can be inverted")
     if robot.boards:
         expected = "no coupling beside boards: the loop cannot drive coupled joints"
-        yield Problem("coupling", show(rows), expected)
+        yield Mistake("coupling", show(rows), expected)
 
 
-def check_bounds(joint: Joint, path: str) -> Iterator[Problem]:
+def check_bounds(joint: Joint, path: str) -> Iterator[Mistake]:
     """Bounds leave room, and the link's own parameters lie within them."""
     bounds, link, path = joint.bounds, joint.link, f"{path}.bounds"
     if bounds is None:
@@ -135,10 +135,10 @@ def check_bounds(joint: Joint, path: str) -> Iterator[Problem]:
         if math.hypot(*((own - mid) / semi for own, mid, semi in parts)) >= 1.0:
             shown = ", ".join(f"{part:.4g}" for part in centre)
             expected = f"an ellipsoid around the link's own centre of mass, {shown}"
-            yield Problem(f"{path}.ellipsoid_semi_axes_m", show(semi_axes), expected)
+            yield Mistake(f"{path}.ellipsoid_semi_axes_m", show(semi_axes), expected)
 
 
-def check_total_mass(robot: Robot) -> Iterator[Problem]:
+def check_total_mass(robot: Robot) -> Iterator[Mistake]:
     """Bounds of the whole arm's mass leave room, and the links' masses, if all known, fit."""
     low, high = robot.estimation.total_mass_min_kg, robot.estimation.total_mass_max_kg
     masses = [joint.link.mass_kg for joint in robot.joints if joint.link is not None]
@@ -148,23 +148,23 @@ def check_total_mass(robot: Robot) -> Iterator[Problem]:
 
 def _check_interval(
     low: float | None, high: float | None, own: float | None, *, path: str, name: str, end: str
-) -> Iterator[Problem]:
+) -> Iterator[Mistake]:
     if low is not None and high is not None and not low < high:
-        yield Problem(f"{path}.{name}_min{end}", show(low), f"less than {name}_max = {high}")
+        yield Mistake(f"{path}.{name}_min{end}", show(low), f"less than {name}_max = {high}")
         return
     if own is not None and low is not None and own < low:
         expected = f"at most the robot file's own value, {own:.4g}"
-        yield Problem(f"{path}.{name}_min{end}", show(low), expected)
+        yield Mistake(f"{path}.{name}_min{end}", show(low), expected)
     if own is not None and high is not None and own > high:
         expected = f"at least the robot file's own value, {own:.4g}"
-        yield Problem(f"{path}.{name}_max{end}", show(high), expected)
+        yield Mistake(f"{path}.{name}_max{end}", show(high), expected)
 
 
-def _check_together(bounds: LinkBounds, path: str) -> Iterator[Problem]:
+def _check_together(bounds: LinkBounds, path: str) -> Iterator[Mistake]:
     for one, other in (
         ("centre_of_mass_min_m", "centre_of_mass_max_m"),
         ("ellipsoid_centre_m", "ellipsoid_semi_axes_m"),
     ):
         for here, there in ((one, other), (other, one)):
             if getattr(bounds, here) is None and getattr(bounds, there) is not None:
-                yield Problem(f"{path}.{here}", "missing", f"this key together with {there}")
+                yield Mistake(f"{path}.{here}", "missing", f"this key together with {there}")

@@ -21,7 +21,7 @@ from daq.robot.arm_checks import (
 )
 from daq.robot.description import NOT_DRIVEN, Joint, PublishedParameters, Robot
 from daq.robot.driving import BoardPort, Bus, Drive
-from daq.robot.reading import Problem, Unreadable, UnreadableError, describe, show
+from daq.robot.reading import Mistake, Unreadable, UnreadableError, describe, show
 
 Table = TypeVar("Table")
 JOINTS_MAX = 32
@@ -29,7 +29,7 @@ NUMBERS_PER_JOINT = 12
 """Ten rigid-body parameters and two of friction, in a published parameter vector."""
 
 
-def check_profiles(robot: Robot, profiles: Collection[str]) -> list[Problem]:
+def check_profiles(robot: Robot, profiles: Collection[str]) -> list[Mistake]:
     """Finds what keeps a robot from being driven: no boards, or boards that nobody can speak to.
 
     Args:
@@ -42,9 +42,9 @@ def check_profiles(robot: Robot, profiles: Collection[str]) -> list[Problem]:
     if isinstance(robot.boards, Unreadable):
         return []
     if not robot.boards and not _is_meant_to_be_driven(robot):
-        return [Problem("boards", "missing", f"at least one to drive {robot.name}: {NOT_DRIVEN}")]
+        return [Mistake("boards", "missing", f"at least one to drive {robot.name}: {NOT_DRIVEN}")]
     return [
-        Problem(f"boards[{index}].profile", show(board.profile), f"one of {', '.join(profiles)}")
+        Mistake(f"boards[{index}].profile", show(board.profile), f"one of {', '.join(profiles)}")
         for index, board in enumerate(robot.boards)
         if not isinstance(board, Unreadable)
         and isinstance(board.profile, str)
@@ -52,7 +52,7 @@ def check_profiles(robot: Robot, profiles: Collection[str]) -> list[Problem]:
     ]
 
 
-def check_robot(robot: Robot) -> list[Problem]:
+def check_robot(robot: Robot) -> list[Mistake]:
     """Finds every contradiction in a robot.
 
     Args:
@@ -94,7 +94,7 @@ def check_robot(robot: Robot) -> list[Problem]:
             check_inertia(joint, path),
             check_bounds(joint, path),
         ]
-    problems: list[Problem] = []
+    problems: list[Mistake] = []
     for check in checks:
         with contextlib.suppress(UnreadableError):
             problems.extend(check)
@@ -111,7 +111,7 @@ def _is_meant_to_be_driven(robot: Robot) -> bool:
     )
 
 
-def _check_driven(robot: Robot) -> Iterator[Problem]:
+def _check_driven(robot: Robot) -> Iterator[Mistake]:
     missing = {
         "bus": (robot.bus is None, describe(Bus)),
         "boards": (robot.boards == (), f"at least one, {describe(BoardPort)}"),
@@ -119,52 +119,52 @@ def _check_driven(robot: Robot) -> Iterator[Problem]:
     }
     for path, (is_missing, expected) in missing.items():
         if is_missing:
-            yield Problem(path, "missing", f"{expected} (only a robot without drives has none)")
+            yield Mistake(path, "missing", f"{expected} (only a robot without drives has none)")
 
 
-def _check_joint_driven(joint: Joint, path: str) -> Iterator[Problem]:
+def _check_joint_driven(joint: Joint, path: str) -> Iterator[Mistake]:
     if joint.kind is None:
-        yield Problem(f"{path}.kind", "missing", '"axial" or "radial"')
+        yield Mistake(f"{path}.kind", "missing", '"axial" or "radial"')
     if joint.drive is None:
         expected = f"{describe(Drive)} (only a robot without boards has none)"
-        yield Problem(f"{path}.drive", "missing", expected)
+        yield Mistake(f"{path}.drive", "missing", expected)
     elif joint.transmission is not None:
         found = show({})
-        yield Problem(f"{path}.transmission", found, "this table only for a joint without drive")
+        yield Mistake(f"{path}.transmission", found, "this table only for a joint without drive")
     if not isinstance(joint.limits, Unreadable) and joint.limits.current_max_a == math.inf:
-        yield Problem(f"{path}.limits.current_max_a", "missing", "a number > 0")
+        yield Mistake(f"{path}.limits.current_max_a", "missing", "a number > 0")
 
 
-def _check_bus(robot: Robot) -> Iterator[Problem]:
+def _check_bus(robot: Robot) -> Iterator[Mistake]:
     bus = robot.bus
     if bus is None:
         return
     if not bus.min_v < bus.nominal_v:
-        yield Problem("bus.min_v", show(bus.min_v), f"less than nominal_v = {bus.nominal_v}")
+        yield Mistake("bus.min_v", show(bus.min_v), f"less than nominal_v = {bus.nominal_v}")
     if not bus.nominal_v < bus.max_v:
-        yield Problem("bus.max_v", show(bus.max_v), f"more than nominal_v = {bus.nominal_v}")
+        yield Mistake("bus.max_v", show(bus.max_v), f"more than nominal_v = {bus.nominal_v}")
 
 
-def _check_terms(robot: Robot) -> Iterator[Problem]:
+def _check_terms(robot: Robot) -> Iterator[Mistake]:
     terms = robot.estimation.terms
     for index, term in enumerate(terms):
         if term in terms[:index]:
-            yield Problem(f"estimation.terms[{index}]", show(term), "each term once")
+            yield Mistake(f"estimation.terms[{index}]", show(term), "each term once")
 
 
-def _check_some(tables: Sequence[object], path: str) -> Iterator[Problem]:
+def _check_some(tables: Sequence[object], path: str) -> Iterator[Mistake]:
     if not tables:
-        yield Problem(path, show(tables), "at least one")
+        yield Mistake(path, show(tables), "at least one")
 
 
-def _check_few(tables: Sequence[object], path: str) -> Iterator[Problem]:
+def _check_few(tables: Sequence[object], path: str) -> Iterator[Mistake]:
     if len(tables) > JOINTS_MAX:
-        yield Problem(path, show(tables), f"at most {JOINTS_MAX} joints")
+        yield Mistake(path, show(tables), f"at most {JOINTS_MAX} joints")
 
 
 def _check_unique(
     tables: Sequence[Table], path: str, key: str, values_of: Callable[[Table], tuple[Hashable, ...]]
-) -> Iterator[Problem]:
+) -> Iterator[Mistake]:
     seen: dict[Hashable, str] = {}
     for index, table in enumerate(tables):
         with contextlib.suppress(UnreadableError):
@@ -172,7 +172,7 @@ def _check_unique(
             here = f"{path}[{index}]"
             if values in seen:
                 found = " of ".join(show(value) for value in values)
-                yield Problem(f"{here}.{key}", found, f"another than that of {seen[values]}")
+                yield Mistake(f"{here}.{key}", found, f"another than that of {seen[values]}")
             if values:
                 seen.setdefault(values, here)
 
@@ -182,65 +182,65 @@ def _output(joint: Joint) -> tuple[Hashable, ...]:
     return () if joint.drive is None else (joint.drive.output, joint.drive.board)
 
 
-def _check_board(joint: Joint, path: str, robot: Robot) -> Iterator[Problem]:
+def _check_board(joint: Joint, path: str, robot: Robot) -> Iterator[Mistake]:
     if joint.drive is not None and robot.boards:
         names = [board.name for board in robot.boards]
         yield from _check_known(joint.drive.board, names, f"{path}.drive.board")
 
 
-def _check_motor(joint: Joint, path: str, robot: Robot) -> Iterator[Problem]:
+def _check_motor(joint: Joint, path: str, robot: Robot) -> Iterator[Mistake]:
     if joint.drive is not None and robot.motors:
         yield from _check_known(joint.drive.motor, list(robot.motors), f"{path}.drive.motor")
 
 
-def _check_known(name: str, known: list[str], path: str) -> Iterator[Problem]:
+def _check_known(name: str, known: list[str], path: str) -> Iterator[Mistake]:
     if name not in known:
-        yield Problem(path, show(name), f"one of {', '.join(known)}")
+        yield Mistake(path, show(name), f"one of {', '.join(known)}")
 
 
-def _check_current(joint: Joint, path: str, robot: Robot) -> Iterator[Problem]:
+def _check_current(joint: Joint, path: str, robot: Robot) -> Iterator[Mistake]:
     if joint.drive is None:
         return
     motor = robot.motors.get(joint.drive.motor)
     limit = joint.limits.current_max_a
     if motor is not None and math.inf > limit > motor.current_max_a:
         expected = f"at most {motor.current_max_a}, the {joint.drive.motor}'s current_max_a"
-        yield Problem(f"{path}.limits.current_max_a", show(limit), expected)
+        yield Mistake(f"{path}.limits.current_max_a", show(limit), expected)
 
 
-def _check_direction(joint: Joint, path: str) -> Iterator[Problem]:
+def _check_direction(joint: Joint, path: str) -> Iterator[Mistake]:
     if joint.drive is not None and joint.drive.direction not in (1, -1):
-        yield Problem(f"{path}.drive.direction", show(joint.drive.direction), "1 or -1")
+        yield Mistake(f"{path}.drive.direction", show(joint.drive.direction), "1 or -1")
 
 
-def _check_positions(joint: Joint, path: str) -> Iterator[Problem]:
+def _check_positions(joint: Joint, path: str) -> Iterator[Mistake]:
     low, high = joint.limits.position_min_rad, joint.limits.position_max_rad
     if not low < high:
-        yield Problem(
+        yield Mistake(
             f"{path}.limits.position_min_rad", show(low), f"less than position_max_rad = {high}"
         )
 
 
-def _check_bench(joint: Joint, path: str) -> Iterator[Problem]:
+def _check_bench(joint: Joint, path: str) -> Iterator[Mistake]:
     low, high = joint.bench.speed_min_rad_s, joint.bench.speed_max_rad_s
     limit = joint.limits.velocity_max_rad_s
     if high is not None and high > limit:
         expected = f"at most velocity_max_rad_s = {limit}"
-        yield Problem(f"{path}.bench.speed_max_rad_s", show(high), expected)
+        yield Mistake(f"{path}.bench.speed_max_rad_s", show(high), expected)
     highest = limit if high is None else high
     if low is not None and not low < highest:
         expected = f"less than the highest speed, {highest}"
-        yield Problem(f"{path}.bench.speed_min_rad_s", show(low), expected)
+        yield Mistake(f"{path}.bench.speed_min_rad_s", show(low), expected)
 
 
 def _check_published(
     published: Sequence[PublishedParameters], joints: Sequence[object]
-) -> Iterator[Problem]:
+) -> Iterator[Mistake]:
     length = NUMBERS_PER_JOINT * len(joints)
     for index, parameters in enumerate(published):
         with contextlib.suppress(UnreadableError):
             if len(parameters.values) != length:
-                yield Problem(
+                yield Mistake(
                     f"published_parameters[{index}].values",
                     f"{len(parameters.values)} numbers",
                     f"{length}: {NUMBERS_PER_JOINT} for each of {len(joints)} joints",

@@ -22,7 +22,7 @@ from daq.errors import DaqError
 StructType = TypeVar("StructType", bound=msgspec.Struct)
 
 
-class Problem(NamedTuple):
+class Mistake(NamedTuple):
     """One mistake: where it is, what is there and what should be.
 
     Attributes:
@@ -57,7 +57,7 @@ class Unreadable:
 
 def read_struct(
     struct: type[StructType], data: Mapping[str, object]
-) -> tuple[StructType, list[Problem]]:
+) -> tuple[StructType, list[Mistake]]:
     """Reads a table into a Struct.
 
     Args:
@@ -67,7 +67,7 @@ def read_struct(
     Returns:
         The Struct and every mistake found. With mistakes, the values concerned are `Unreadable`.
     """
-    problems: list[Problem] = []
+    problems: list[Mistake] = []
     return _read_table(struct, data, "", problems), problems
 
 
@@ -124,9 +124,9 @@ def _shortened(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _read(kind: Any, value: object, path: str, problems: list[Problem]) -> Any:
+def _read(kind: Any, value: object, path: str, problems: list[Mistake]) -> Any:
     kind = _without_none(kind)
-    reader: Callable[[Any, Any, str, list[Problem]], Any] = _read_single
+    reader: Callable[[Any, Any, str, list[Mistake]], Any] = _read_single
     needed: type = object
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         reader, needed = _read_table, dict
@@ -135,7 +135,7 @@ def _read(kind: Any, value: object, path: str, problems: list[Problem]) -> Any:
     elif get_origin(kind) is tuple:
         reader, needed = _read_array, list
     if not isinstance(value, needed):
-        problems.append(Problem(path, show(value), describe(kind)))
+        problems.append(Mistake(path, show(value), describe(kind)))
         return Unreadable()
     return reader(kind, value, path, problems)
 
@@ -146,7 +146,7 @@ def _fields(struct: type[msgspec.Struct]) -> dict[str, msgspec.structs.FieldInfo
 
 
 def _read_table(
-    struct: type[StructType], table: Mapping[str, object], path: str, problems: list[Problem]
+    struct: type[StructType], table: Mapping[str, object], path: str, problems: list[Mistake]
 ) -> StructType:
     fields = _fields(struct)
     absent = [name for name in fields if name not in table]
@@ -164,16 +164,16 @@ def _read_table(
             expected = meant
             absent.remove(meant)
             values[meant] = Unreadable()
-        problems.append(Problem(join(path, key), found, expected))
+        problems.append(Mistake(join(path, key), found, expected))
     for name in absent:
         if fields[name].required:
-            problems.append(Problem(join(path, name), "missing", describe(fields[name].type)))
+            problems.append(Mistake(join(path, name), "missing", describe(fields[name].type)))
             values[name] = Unreadable()
     return struct(**values)
 
 
 def _read_named(
-    kind: Any, table: Mapping[str, object], path: str, problems: list[Problem]
+    kind: Any, table: Mapping[str, object], path: str, problems: list[Mistake]
 ) -> dict[str, Any]:
     key_kind, value_kind = get_args(kind)
     read: dict[str, Any] = {}
@@ -183,12 +183,12 @@ def _read_named(
     return read
 
 
-def _read_array(kind: Any, array: list[object], path: str, problems: list[Problem]) -> Any:
+def _read_array(kind: Any, array: list[object], path: str, problems: list[Mistake]) -> Any:
     kinds = get_args(kind)
     if kinds[-1] is Ellipsis:
         kinds = (kinds[0],) * len(array)
     if len(kinds) != len(array):
-        problems.append(Problem(path, show(array), describe(kind)))
+        problems.append(Mistake(path, show(array), describe(kind)))
         return Unreadable()
     return tuple(
         _read(element_kind, element, f"{path}[{index}]", problems)
@@ -196,14 +196,14 @@ def _read_array(kind: Any, array: list[object], path: str, problems: list[Proble
     )
 
 
-def _read_single(kind: Any, value: object, path: str, problems: list[Problem]) -> Any:
+def _read_single(kind: Any, value: object, path: str, problems: list[Mistake]) -> Any:
     try:
         converted = msgspec.convert(value, kind)
     except msgspec.ValidationError:
-        problems.append(Problem(path, show(value), describe(kind)))
+        problems.append(Mistake(path, show(value), describe(kind)))
         return Unreadable()
     if isinstance(converted, float) and not math.isfinite(converted):
-        problems.append(Problem(path, show(value), "a finite number"))
+        problems.append(Mistake(path, show(value), "a finite number"))
         return Unreadable()
     return converted
 
