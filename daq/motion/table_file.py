@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 SUFFIXES = (".h5", ".hdf5", ".npz", ".csv")
 
 
-class Quantity(NamedTuple):
+class TableQuantity(NamedTuple):
     """What a file may contain.
 
     Attributes:
@@ -39,10 +39,10 @@ class Quantity(NamedTuple):
 
 
 QUANTITIES: Final = {
-    "t": Quantity("t_s", ("s",)),
-    "q": Quantity("q_rad", ("rad",)),
-    "dq": Quantity("dq_rad_s", ("rad/s", "rad s-1", "rad*s^-1")),
-    "tau": Quantity("tau_nm", ("N·m", "N*m", "N m", "Nm")),
+    "t": TableQuantity("t_s", ("s",)),
+    "q": TableQuantity("q_rad", ("rad",)),
+    "dq": TableQuantity("dq_rad_s", ("rad/s", "rad s-1", "rad*s^-1")),
+    "tau": TableQuantity("tau_nm", ("N·m", "N*m", "N m", "Nm")),
 }
 
 _NAMES = frozenset(name for key, q in QUANTITIES.items() for name in (key, q.dataset))
@@ -133,7 +133,7 @@ def _table_of_arrays(path: Path, joints: tuple[str, ...], found: Arrays) -> Tabl
     return Table(path, names, columns["t"], columns["q"], columns.get("dq"), columns.get("tau"))
 
 
-def _numbers(found: Arrays, name: str, quantity: Quantity) -> Array:
+def _numbers(found: Arrays, name: str, quantity: TableQuantity) -> Array:
     if name in found.left_out:
         reason = found.left_out[name]
         raise TrajectoryFileError(found.path, f"{name} has {reason}, expected numbers")
