@@ -66,7 +66,7 @@ COMMAND_NAMES = tuple(str(kind.__struct_config__.tag) for kind in get_args(AnyCo
 _PAIRS = {name: _pairs(name) for name in COMMAND_NAMES}
 
 
-class Request(NamedTuple):
+class ClientRequest(NamedTuple):
     """A request that can be carried out."""
 
     command: AnyCommand
@@ -85,7 +85,7 @@ class BadRequestError(RefusedError):
         self.id = id
 
 
-def read_request(data: bytes, payload: bytes | None) -> Request:
+def read_request(data: bytes, payload: bytes | None) -> ClientRequest:
     """The command in a request.
 
     Args:
@@ -112,7 +112,7 @@ def read_request(data: bytes, payload: bytes | None) -> Request:
         raise BadRequestError("malformed", f"{name} {need} binary part", command.id)
     if isinstance(command, RecordStart) and not _RECORDING_NAME.fullmatch(command.name):
         raise BadRequestError("malformed", _NAME_RULE, command.id)
-    return Request(command, payload or b"")
+    return ClientRequest(command, payload or b"")
 
 
 def check_sizes(data: int, payload: int) -> None:
