@@ -21,7 +21,7 @@ from daq.stream.errors import RefusedError
 _ROWS_AT_ONCE = 300
 
 
-class Step(NamedTuple):
+class AgendaStep(NamedTuple):
     """One thing to do, and how to tell that it is done."""
 
     begin: Callable[[], object]
@@ -42,8 +42,8 @@ class Agenda:
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
-        self._steps: list[Step] = []
-        self._current: Step | None = None
+        self._steps: list[AgendaStep] = []
+        self._current: AgendaStep | None = None
         self._aim = ""
         self._is_given_up = False
         self.problem = ""
@@ -115,10 +115,10 @@ class Agenda:
     def _add(
         self, command: m.AnyCommand, is_done: Callable[[], bool], payload: bytes = b""
     ) -> None:
-        self._steps.append(Step(lambda: self._loop.handler(command, payload), is_done))
+        self._steps.append(AgendaStep(lambda: self._loop.handler(command, payload), is_done))
 
     def _add_wait(self, is_done: Callable[[], bool]) -> None:
-        self._steps.append(Step(lambda: None, is_done))
+        self._steps.append(AgendaStep(lambda: None, is_done))
 
     @property
     def _machine(self) -> Machine:
