@@ -97,7 +97,7 @@ class BenchPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return 4.0 + dwell_s + 1.8 * self.breakaways + 1.2 * self.steps
 
 
-class Wishes(msgspec.Struct, frozen=True, kw_only=True):
+class SweepOverrides(msgspec.Struct, frozen=True, kw_only=True):
     """What the command line says in place of the robot file; None to leave it."""
 
     speed_min_rad_s: float | None = None
@@ -130,7 +130,7 @@ def read_plan(path: Path) -> BenchPlan:
 def make_plan(
     robot: DrivenRobot,
     joint: DrivenJoint,
-    wishes: Wishes,
+    wishes: SweepOverrides,
     *,
     seed: int,
     is_mounted: bool = False,
@@ -271,7 +271,7 @@ def _is_clear(motor_rad_s: float, pole_pairs: int, rate_hz: float) -> bool:
 def _sweep(
     robot: DrivenRobot,
     joint: DrivenJoint,
-    wishes: Wishes,
+    wishes: SweepOverrides,
     *,
     share: float,
     repetitions: int,

@@ -6,7 +6,7 @@ import argparse
 from dataclasses import dataclass
 from typing import Self
 
-from daq.bench.plan import BenchPlan, Wishes, make_plan
+from daq.bench.plan import BenchPlan, SweepOverrides, make_plan
 from daq.boards.wire_limits import board_profile
 from daq.errors import ConfigError
 from daq.recording.bench_events import LoadArm, MockTruth
@@ -35,7 +35,7 @@ class BenchOptions:
     joint: str
     is_mounted: bool
     load_arm: tuple[float, float] | None
-    wishes: Wishes
+    wishes: SweepOverrides
 
     @classmethod
     def from_namespace(cls, arguments: argparse.Namespace) -> Self:
@@ -44,7 +44,7 @@ class BenchOptions:
             joint=arguments.joint,
             is_mounted=arguments.mounted,
             load_arm=None if arguments.load_arm is None else tuple(arguments.load_arm),
-            wishes=Wishes(
+            wishes=SweepOverrides(
                 speed_min_rad_s=arguments.speed_min,
                 speed_max_rad_s=arguments.speed_max,
                 speeds=arguments.speeds,

@@ -23,7 +23,7 @@ from daq.bench.plan import (
     SWINGS,
     TURN_MAX_S,
     BenchPlan,
-    Wishes,
+    SweepOverrides,
     clear_of_aliases,
     make_plan,
     read_plan,
@@ -54,11 +54,11 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 @st.composite
-def wishes(draw: st.DrawFn, highest_rad_s: float) -> Wishes:
+def wishes(draw: st.DrawFn, highest_rad_s: float) -> SweepOverrides:
     """What a command line may ask of a joint that can be driven so fast."""
     high = draw(st.none() | st.floats(0.2, highest_rad_s))
     low = draw(st.none() | st.floats(1e-3, 0.9 * (high or highest_rad_s)))
-    return Wishes(
+    return SweepOverrides(
         speed_min_rad_s=low,
         speed_max_rad_s=high,
         speeds=draw(st.none() | st.integers(2, 50)),
@@ -88,7 +88,7 @@ def problems_of(
 ) -> tuple[str, ...]:
     """Why a plan is refused."""
     with pytest.raises(ConfigError) as caught:
-        make_plan(robot, joint, Wishes(**wish), seed=0, is_mounted=is_mounted)
+        make_plan(robot, joint, SweepOverrides(**wish), seed=0, is_mounted=is_mounted)
     assert caught.value.source == f"bench of joint {joint.name}"
     return caught.value.problems
 
@@ -132,7 +132,7 @@ def test_every_sweep_keeps_the_limits_and_is_balanced(
 def test_the_order_is_another_each_time_and_follows_from_the_seed(
     place: tuple[Robot, Joint], seed: int, speeds: int, repetitions: int
 ) -> None:
-    asked = Wishes(speeds=speeds, repetitions=repetitions)
+    asked = SweepOverrides(speeds=speeds, repetitions=repetitions)
     plan = make_plan(*place, asked, seed=seed)
     assert len(set(map(tuple, passes_of(plan)))) == repetitions
     assert make_plan(*place, asked, seed=seed) == plan
@@ -141,7 +141,7 @@ def test_the_order_is_another_each_time_and_follows_from_the_seed(
 
 @pytest.mark.parametrize(("robot", "joint"), JOINTS)
 def test_speeds_lie_closer_together_where_they_are_slow(robot: Robot, joint: Joint) -> None:
-    (speeds,) = passes_of(make_plan(robot, joint, Wishes(repetitions=1), seed=0))
+    (speeds,) = passes_of(make_plan(robot, joint, SweepOverrides(repetitions=1), seed=0))
     steps = np.diff(sorted(speed for speed in speeds if speed > 0))
     assert (np.diff(steps) > 0).all()
     assert steps[-1] > 10.0 * steps[0]
@@ -158,21 +158,21 @@ def test_the_robot_file_says_what_the_command_line_does_not() -> None:
         "gains": Gains(kp_a_per_rad=0.6, kd_a_s_per_rad=0.06),
     }
     joint = changed(JOINT3, bench=bench)
-    plan = make_plan(ARM, joint, Wishes(), seed=0)
+    plan = make_plan(ARM, joint, SweepOverrides(), seed=0)
     assert sorted({abs(speed) for speed in passes_of(plan)[0]}) == pytest.approx(
         [0.5, 0.875, 2.0], rel=0.02
     )
     assert plan.header.repetitions == 4
     assert min(plateau.dwell_s for plateau in plan.plateaus) == 7.0
     assert (plan.settle_max_s, plan.gains) == (9.0, bench["gains"])
-    said = make_plan(ARM, joint, Wishes(speeds=2, dwell_s=1.0, kd_a_s_per_rad=0.1), seed=0)
+    said = make_plan(ARM, joint, SweepOverrides(speeds=2, dwell_s=1.0, kd_a_s_per_rad=0.1), seed=0)
     assert len(said.plateaus) == 16
     assert said.gains == Gains(kp_a_per_rad=0.6, kd_a_s_per_rad=0.1)
 
 
 @given(place=joints, is_held=st.booleans())
 def test_currents_stay_within_the_joints_limit(place: tuple[Robot, Joint], is_held: bool) -> None:
-    plan = make_plan(*place, Wishes(), seed=0, is_reference_held=is_held)
+    plan = make_plan(*place, SweepOverrides(), seed=0, is_reference_held=is_held)
     limit_a = place[1].limits.current_max_a
     assert 0.0 < plan.expected_iq_a <= 0.5 * limit_a
     assert plan.expected_iq_a < plan.step_iq_a <= 0.8 * limit_a
@@ -217,7 +217,7 @@ def test_no_planned_speed_aliases_whatever_the_limit(
     """The fastest one used to be pushed back onto an alias: 95 % of 5.931 rad/s."""
     robot, joint = place
     joint = changed(joint, limits={"velocity_max_rad_s": velocity_max_rad_s})
-    plan = make_plan(robot, joint, Wishes(speeds=speeds, repetitions=1), seed=0)
+    plan = make_plan(robot, joint, SweepOverrides(speeds=speeds, repetitions=1), seed=0)
     pole_pairs = robot.motor_of(joint).pole_pairs
     for plateau in plan.plateaus:
         speed_rad_s = abs(plateau.joint_velocity_rad_s)
@@ -229,7 +229,7 @@ def test_no_planned_speed_aliases_whatever_the_limit(
 def test_an_alias_is_not_avoided_by_going_faster_than_was_asked_for() -> None:
     joint = ARM.joints[0]
     alias_rad_s = math.tau * 3000.0 / (12 * 14) / 31.0
-    asked = Wishes(speeds=2, repetitions=1, speed_max_rad_s=1.002 * alias_rad_s)
+    asked = SweepOverrides(speeds=2, repetitions=1, speed_max_rad_s=1.002 * alias_rad_s)
     (speeds,) = passes_of(make_plan(ARM, joint, asked, seed=0))
     assert 0.98 * alias_rad_s < max(speeds) < alias_rad_s
 
@@ -258,7 +258,7 @@ def driven_rad(joint: Joint, plan: BenchPlan, speed_rad_s: float) -> np.ndarray:
 
 @pytest.mark.parametrize("joint", ARM.joints, ids=lambda joint: joint.name)
 def test_a_mounted_joint_stays_within_its_range(joint: Joint) -> None:
-    plan = make_plan(ARM, joint, Wishes(repetitions=1), seed=0, is_mounted=True)
+    plan = make_plan(ARM, joint, SweepOverrides(repetitions=1), seed=0, is_mounted=True)
     low, high = plan.header.window_rad or (0.0, 0.0)
     turns = (high - low) * joint.drive.gear_reduction / math.tau
     assert turns == pytest.approx(MOUNTED_TURNS) == plan.turns
@@ -299,7 +299,7 @@ def test_any_mounted_joint_fits_or_is_told_that_its_range_is_too_small(
         },
         control={"velocity": Gains(kp_a_per_rad=5.0, kd_a_s_per_rad=0.2)},
     )
-    asked = Wishes(speeds=2, repetitions=1, speed_min_rad_s=speed_min_rad_s)
+    asked = SweepOverrides(speeds=2, repetitions=1, speed_min_rad_s=speed_min_rad_s)
     try:
         plan = make_plan(ARM, joint, asked, seed=0, is_mounted=True)
     except ConfigError as error:
@@ -329,9 +329,9 @@ def test_a_speed_beyond_the_limit_is_refused() -> None:
         "--speed-max 4.76 rad/s: at most 4.75 rad/s (95% of the limit 5 rad/s; the rest is for "
         "overshoot)"
     )
-    make_plan(ARM, JOINT3, Wishes(speed_max_rad_s=4.75), seed=0)
+    make_plan(ARM, JOINT3, SweepOverrides(speed_max_rad_s=4.75), seed=0)
     with pytest.raises(ConfigError, match=r"at most 4\.5 rad/s \(90% of the limit"):
-        wish = Wishes(speed_max_rad_s=4.75)
+        wish = SweepOverrides(speed_max_rad_s=4.75)
         make_plan(ARM, JOINT3, wish, seed=0, is_reference_held=True)
     (problem,) = problems_of(is_mounted=True, speed_max_rad_s=4.0)
     assert "at most 3.743 rad/s" in problem
@@ -371,7 +371,9 @@ def test_gains_that_lag_too_far_get_a_suggestion_that_works(
     """The suggestion used to be what had just been refused, where the limit was strict."""
     robot = robot_with(limit_rad)
     try:
-        plan = make_plan(robot, joint, Wishes(kp_a_per_rad=kp), seed=0, is_mounted=is_mounted)
+        plan = make_plan(
+            robot, joint, SweepOverrides(kp_a_per_rad=kp), seed=0, is_mounted=is_mounted
+        )
     except ConfigError as error:
         (problem,) = error.problems
     else:
@@ -387,14 +389,14 @@ def test_gains_that_lag_too_far_get_a_suggestion_that_works(
     assert kp is None or refused == pytest.approx(kp, rel=1e-5)
     assert limit == pytest.approx(limit_rad, rel=1e-5)
     assert lag_rad >= 0.2 * limit_rad * 0.99
-    better = Wishes(kp_a_per_rad=better_kp, kd_a_s_per_rad=better_kd)
+    better = SweepOverrides(kp_a_per_rad=better_kp, kd_a_s_per_rad=better_kd)
     plan = make_plan(robot, joint, better, seed=0, is_mounted=is_mounted)
     assert plan.gains == Gains(kp_a_per_rad=better_kp, kd_a_s_per_rad=better_kd)
 
 
 def test_a_load_arm_needs_no_sweep() -> None:
     """Soft gains and odd speeds are of no concern: it is led by the joint's own gains."""
-    asked = Wishes(kp_a_per_rad=1e-6, speed_max_rad_s=99.0)
+    asked = SweepOverrides(kp_a_per_rad=1e-6, speed_max_rad_s=99.0)
     plan = make_plan(ARM, JOINT3, asked, seed=3, **ARM_AND_TRUTH)
     assert (plan.header.kind, plan.plateaus, plan.header.plateaus) == ("load_arm", (), 0)
     assert (plan.breakaways, plan.steps, plan.parts) == (0, 0, 2 * SWINGS)
@@ -422,7 +424,7 @@ def test_a_plan_survives_json(
     assert read_plan(path) == plan
 
 
-PLAN_TEXT = msgspec.json.encode(make_plan(ARM, JOINT3, Wishes(), seed=0))
+PLAN_TEXT = msgspec.json.encode(make_plan(ARM, JOINT3, SweepOverrides(), seed=0))
 BROKEN = {
     "empty": b"",
     "cut off": PLAN_TEXT[:-20],
@@ -452,7 +454,7 @@ def test_a_plan_that_is_not_there(tmp_path: Path) -> None:
 def test_the_header_of_the_largest_plan_fits_into_an_event() -> None:
     """An event's text is cut off after 2000 characters: a recording without it tells nothing."""
     joint = msgspec.structs.replace(JOINT3, name="j" * 40)
-    asked = Wishes(speeds=50, repetitions=20)
+    asked = SweepOverrides(speeds=50, repetitions=20)
     for is_mounted, extras in ((False, ARM_AND_TRUTH), (False, {"truth": TRUTH}), (True, {})):
         plan = make_plan(ARM, joint, asked, seed=10**38, is_mounted=is_mounted, **extras)
         assert plan.header.plateaus in (0, 2000)
@@ -463,7 +465,7 @@ def test_the_header_of_the_largest_plan_fits_into_an_event() -> None:
 
 
 def test_everything_that_is_to_be_done_is_counted() -> None:
-    plan = make_plan(ARM, JOINT3, Wishes(speeds=2, repetitions=3), seed=0)
+    plan = make_plan(ARM, JOINT3, SweepOverrides(speeds=2, repetitions=3), seed=0)
     assert (plan.breakaways, plan.steps) == (BREAKAWAYS, STEPS)
     assert plan.parts == 12 + BREAKAWAYS + STEPS
     assert plan.expected_s > sum(plateau.dwell_s for plateau in plan.plateaus)

@@ -18,7 +18,14 @@ from loop_rig import ES, Rig
 
 from daq.bench import plan as plan_module
 from daq.bench import run as run_module
-from daq.bench.plan import PART_BEGINS, BenchPlan, PlannedPlateau, Wishes, make_plan, run_up_rad
+from daq.bench.plan import (
+    PART_BEGINS,
+    BenchPlan,
+    PlannedPlateau,
+    SweepOverrides,
+    make_plan,
+    run_up_rad,
+)
 from daq.bench.run import BenchRun
 from daq.loop.schedule import Chore
 from daq.recording.bench_events import BenchHeader, LoadArm
@@ -77,7 +84,7 @@ class Bench:
             text = text.replace(old, new)
         robot = parse_robot(text, "laas4")
         self.joint = next(joint for joint in robot.joints if joint.name == JOINT)
-        asked = Wishes(**(QUICK | (wishes or {})))
+        asked = SweepOverrides(**(QUICK | (wishes or {})))
         plan = make_plan(
             robot,
             self.joint,
