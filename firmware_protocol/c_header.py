@@ -12,7 +12,7 @@ _C_TYPES = {"u8": "uint8_t", "u16": "uint16_t", "i16": "int16_t", "i32": "int32_
 
 
 def c_header(profile: Profile) -> str:
-    """A self-contained header: packed structs, scales, bits and codes."""
+    """Return a self-contained header: packed structs, scales, bits and codes."""
     return "\n".join(_lines(profile)) + "\n"
 
 

@@ -102,7 +102,7 @@ class FrameCodec(Generic[ValuesT]):
     # --- values ---------------------------------------------------------------------------------
 
     def make(self, **values: object) -> ValuesT:
-        """A frame's values; fields that are not named are zero.
+        """Return a frame's values; fields that are not named are zero.
 
         Raises:
             UnknownNameError: A name that this frame does not have.
@@ -118,7 +118,7 @@ class FrameCodec(Generic[ValuesT]):
     # --- encoding -------------------------------------------------------------------------------
 
     def encode(self, values: ValuesT) -> bytes:
-        """The frame for some values, each rounded to the nearest step, ties to even.
+        """Return the frame for some values, each rounded to the nearest step, ties to even.
 
         Raises:
             FieldRangeError: A value that the wire cannot carry, NaN and infinity among them.
@@ -150,7 +150,7 @@ class FrameCodec(Generic[ValuesT]):
         return self._sealed(self._pack(*clamped)), count
 
     def encode_raw(self, raws: Sequence[int]) -> bytes:
-        """The frame for the integers in wire order.
+        """Return the frame for the integers in wire order.
 
         Raises:
             FieldRangeError: An integer that its field cannot hold, or too few or many of them.
@@ -171,7 +171,7 @@ class FrameCodec(Generic[ValuesT]):
     # --- decoding -------------------------------------------------------------------------------
 
     def decode(self, frame: bytes) -> ValuesT:
-        """The values of a frame.
+        """Return the values of a frame.
 
         Raises:
             ProtocolError: The frame cannot be trusted; the subclass says why.
@@ -179,7 +179,7 @@ class FrameCodec(Generic[ValuesT]):
         return self.values_of(self.decode_raw(frame))
 
     def values_of(self, raws: Sequence[int]) -> ValuesT:
-        """The values of a frame's integers, which stand in wire order."""
+        """Return the values of a frame's integers, which stand in wire order."""
         if not self._shifts:
             return self._new_values(self._group(tuple(map(mul, raws, self._lsb))))
         values = list(map(mul, raws, self._lsb))
@@ -189,7 +189,7 @@ class FrameCodec(Generic[ValuesT]):
         return self._new_values(self._group(tuple(values)))
 
     def decode_raw(self, frame: bytes) -> tuple[int, ...]:
-        """The integers of a frame, in wire order.
+        """Return the integers of a frame, in wire order.
 
         Raises:
             ProtocolError: The frame cannot be trusted; the subclass says why.
@@ -243,11 +243,11 @@ class FrameCodec(Generic[ValuesT]):
         return None
 
     def grouped_raws(self, raws: Sequence[int]) -> tuple[int | tuple[int, int], ...]:
-        """The integers field by field, motor 1 first."""
+        """Return the integers field by field, motor 1 first."""
         return cast(tuple[int | tuple[int, int], ...], self._group(tuple(raws)))
 
     def raws_from_keys(self, by_key: Mapping[str, int | Sequence[int]]) -> list[int]:
-        """The integers in wire order, from `raw_by_key`'s form."""
+        """Return the integers in wire order, from `raw_by_key`'s form."""
         taken: dict[str, int] = {}
         values: list[Any] = []
         for field in self.layout.fields:
@@ -304,7 +304,7 @@ class FrameCodec(Generic[ValuesT]):
 
 
 def checked_raw(field: Field, value: object) -> int:
-    """The integer for one value of a field.
+    """Return the integer for one value of a field.
 
     Raises:
         FieldRangeError: The wire cannot carry it, or it is no number.
@@ -353,15 +353,15 @@ def _codec(layout: FrameLayout, framing: Framing) -> FrameCodec[Any]:
 def codec_for(
     profile: Profile, direction: Direction, framing: Framing = Framing.SPI
 ) -> FrameCodec[Any]:
-    """The codec of a profile's frame in a direction."""
+    """Return the codec of a profile's frame in a direction."""
     return _codec(profile.layout(direction), framing)
 
 
 def command_codec(profile: Profile, framing: Framing = Framing.SPI) -> FrameCodec[CommandValues]:
-    """The codec of a profile's commands."""
+    """Return the codec of a profile's commands."""
     return _codec(profile.command, framing)
 
 
 def reply_codec(profile: Profile, framing: Framing = Framing.SPI) -> FrameCodec[ReplyValues]:
-    """The codec of a profile's replies."""
+    """Return the codec of a profile's replies."""
     return _codec(profile.reply, framing)

@@ -24,7 +24,7 @@ def crc32_mpeg2(data: bytes) -> bytes:
 
 
 def crc32_mpeg2_halves_swapped(data: bytes) -> bytes:
-    """The same with its low 16-bit half first, as the boards write it into their replies."""
+    """Return the same with its low 16-bit half first, as the boards write it into their replies."""
     crc = crc32_mpeg2(data)
     return crc[2:] + crc[:2]
 
@@ -38,7 +38,7 @@ def ends_with_crc(frame: bytes) -> bool:
 
 
 def ends_with_crc_halves_swapped(frame: bytes) -> bool:
-    """The same for a CRC with its low half first."""
+    """Return the same for a CRC with its low half first."""
     reflected = frame.translate(_REFLECTED)
     low, high = _HALVES(reflected[-4:])
     expected: int = low << 16 | high

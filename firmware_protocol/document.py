@@ -14,7 +14,7 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def lsb_text(field: Field) -> str:
-    """The least significant bit as the firmware's documentation writes it."""
+    """Return the least significant bit as the firmware's documentation writes it."""
     if field.lsb_exponent:
         power = "2" + str(field.lsb_exponent).translate(_SUPERSCRIPTS)
     else:
@@ -53,7 +53,7 @@ def text_table(profile: Profile) -> str:
 
 
 def markdown_section(profile: Profile) -> str:
-    """A profile's part of the page."""
+    """Return a profile's part of the page."""
     lines = [
         f"## Profile `{profile.name}`",
         "",
@@ -82,7 +82,7 @@ def markdown_section(profile: Profile) -> str:
 
 
 def protocol_page() -> str:
-    """The whole of `PROTOCOL.md`."""
+    """Return the whole of `PROTOCOL.md`."""
     header = [
         "# The wire",
         "",

@@ -140,7 +140,7 @@ class Field:
         return self.wire.maximum
 
     def raw_of(self, value: float) -> int:
-        """The integer for a value, whatever its size; NaN becomes the "no sensor" code.
+        """Return the integer for a value, whatever its size; NaN becomes the "no sensor" code.
 
         Raises:
             TypeError: No number, or a fraction where the value is the integer itself.
@@ -237,7 +237,7 @@ class FrameLayout:
         return sum(field.size for field in self.fields) + CRC_SIZE
 
     def header(self, framing: Framing) -> bytes:
-        """The bytes in front of the frame on a link; the checksum covers them."""
+        """Return the bytes in front of the frame on a link; the checksum covers them."""
         if framing is Framing.SPI:
             return b""
         size = self.size + _RS485_HEADER_SIZE

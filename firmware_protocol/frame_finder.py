@@ -31,7 +31,7 @@ class FrameFinder:
         self._buffer += data
 
     def take(self) -> bytes | None:
-        """The first sound frame, removed with all before it; None when there is none yet.
+        """Return the first sound frame, removed with all before it; None when there is none yet.
 
         What can no longer become a frame is dropped, so less than a frame is kept.
         """

@@ -81,16 +81,16 @@ class Profile:
         return self.command.size
 
     def layout(self, direction: Direction) -> FrameLayout:
-        """The frame that travels in a direction."""
+        """Return the frame that travels in a direction."""
         return self.command if direction is Direction.COMMAND else self.reply
 
     def fault_of(self, status: int) -> Fault | None:
-        """The fault that a status word reports, None when it reports none."""
+        """Return the fault that a status word reports, None when it reports none."""
         code = status & ERROR_MASK
         return self.faults.get(code, _unknown_fault(code)) if code else None
 
     def code_of(self, cause: FaultCause) -> int | None:
-        """The code under which this firmware reports an event, None if it does not."""
+        """Return the code under which this firmware reports an event, None if it does not."""
         return next((fault.code for fault in self.faults.values() if fault.cause is cause), None)
 
 

@@ -436,7 +436,7 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
 
 
 def profile_named(name: str) -> Profile:
-    """The profile of that name.
+    """Return the profile of that name.
 
     Raises:
         UnknownNameError: No profile has it.

@@ -19,7 +19,7 @@ _TWO = frozenset({2})
 
 
 def scaling_runs(fields: Sequence[Field]) -> list[Run]:
-    """The fields of a frame in runs of neighbours that are converted alike."""
+    """Return the fields of a frame in runs of neighbours that are converted alike."""
     result: list[Run] = []
     start = 0
     for (is_integer, is_shifted, are_pairs), group in groupby(

@@ -41,7 +41,7 @@ _MODULES = {**_ROOMS, "import": "tools.verbs.import_"}  # Python has the word `i
 
 
 def make_parser(verb: str | None = None) -> argparse.ArgumentParser:
-    """The command line.
+    """Return the command line.
 
     Args:
         verb: The verb whose options are wanted; the others are only listed.

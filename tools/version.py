@@ -9,7 +9,7 @@ __version__ = "0.1.0"
 
 
 def commit() -> str:
-    """The commit of the checkout that this runs from; empty when it runs from none."""
+    """Return the commit of the checkout that this runs from; empty when it runs from none."""
     root = Path(__file__).parents[1]
     if not (root / ".git").exists():
         return ""

@@ -116,7 +116,7 @@ def swing_s(way_rad: float) -> float:
 
 
 def read_plan(path: Path) -> BenchPlan:
-    """Reads a plan that one process has written for another.
+    """Read a plan that one process has written for another.
 
     Raises:
         ConfigError: It cannot be read.
@@ -242,7 +242,7 @@ def clear_of_aliases(
     highest_rad_s: float = math.inf,
     rate_hz: float = 1000.0,
 ) -> float:
-    """The nearest speed at which no harmonic of the ripple is sampled as a constant.
+    """Return the nearest speed at which no harmonic of the ripple is sampled as a constant.
 
     Args:
         motor_rad_s: Wanted, positive.
@@ -346,7 +346,7 @@ def run_up_rad(joint_velocity_rad_s: float) -> float:
 
 
 def _speed_within(joint: DrivenJoint, window_rad: tuple[float, float]) -> float:
-    """The speed at which run-up, window and braking fit into the range."""
+    """Return the speed at which run-up, window and braking fit into the range."""
     limits = joint.limits
     room_rad = min(window_rad[0] - limits.position_min_rad, limits.position_max_rad - window_rad[1])
     return (0.9 * room_rad - 0.05) / (_RUN_UP_S + 0.2)

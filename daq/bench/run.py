@@ -389,7 +389,7 @@ class BenchRun:
             raise RefusedError("failed", obstacle)
 
     def _explain(self) -> str:
-        """What most likely happened, for the person at the bench."""
+        """Return what most likely happened, for the person at the bench."""
         reason = self._loop.cycle.machine.reason
         if self._loop.cycle.machine.is_fault_of_board:
             return reason

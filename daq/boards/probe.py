@@ -91,7 +91,7 @@ def _diagnose(
 
 
 def _ask_passively(board: Board, sleep_until_ns: Callable[[int], None]) -> bytes:
-    """What the board says of itself now, without telling it anything that changes it."""
+    """Return what the board says of itself now, without telling it anything that changes it."""
     profile, link = board.profile, board.link
     codec = reply_codec(profile, link.framing)
     # What it sends was put together after earlier frames, which may have been hours ago: the first

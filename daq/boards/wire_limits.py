@@ -16,7 +16,7 @@ from firmware_protocol.profiles import profile_named
 
 
 def board_profile(port: BoardPort, override: str | None = None) -> Profile:
-    """The profile of a board, or the one given in its place.
+    """Return the profile of a board, or the one given in its place.
 
     Raises:
         ConfigError: There is no profile of that name.
@@ -30,7 +30,7 @@ def board_profile(port: BoardPort, override: str | None = None) -> Profile:
 def wire_problems(
     robot: DrivenRobot, *, profile: str | None = None, rate_hz: float = 1000.0
 ) -> list[str]:
-    """What the wire could not carry, one line each with its place in the robot file.
+    """Return what the wire could not carry, one line each with its place in the robot file.
 
     Args:
         robot: The description.
@@ -78,7 +78,7 @@ def board_remarks(robot: DrivenRobot, *, profile: str | None = None) -> list[str
 
 
 def gain_problems(gains: Gains, profile: Profile) -> Iterator[str]:
-    """What the wire could not carry of a law's gains, one line each with the gain's name."""
+    """Yield what the wire could not carry of a law's gains, one line each with the gain's name."""
     for name in gains.__struct_fields__:
         field = next((f for f in profile.command.fields if f.name == name), None)
         # A gain that the board does not have is not sent.

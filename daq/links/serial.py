@@ -62,7 +62,7 @@ class SerialLink:
         self._serial = _open(device, baud)
 
     def fileno(self) -> int:
-        """The descriptor of the opened port."""
+        """Return the descriptor of the opened port."""
         return int(self._serial.fileno())
 
     def exchange(self, frame: bytes) -> bytes:

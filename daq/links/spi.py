@@ -46,7 +46,7 @@ class SpiLink:
             raise
 
     def fileno(self) -> int:
-        """The descriptor of the opened device."""
+        """Return the descriptor of the opened device."""
         return int(self._spi.fileno())
 
     def exchange(self, frame: bytes) -> bytes:

@@ -54,7 +54,7 @@ def make_session(
     start_utc_ns: int,
     is_virtual: bool,
 ) -> Session:
-    """What readers must know of a run.
+    """Return what readers must know of a run.
 
     Args:
         robot_text: The robot file.

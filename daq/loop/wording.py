@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def beyond(value: float, limit: float, unit: str) -> str:
-    """A value and the limit that it exceeds, with digits enough to see that it does."""
+    """Return a value and the limit that it exceeds, with digits enough to see that it does."""
     limit_text = f"{limit:.4g}"
     size = limit_text.lstrip("-")
     texts = (f"{value:.{digits}g}" for digits in (4, 6, 9, 17))

@@ -59,7 +59,7 @@ class RowChecker:
     def check(
         self, rows: Rows, *, first_row: int = 0, previous_row: Sequence[float] | None = None
     ) -> None:
-        """Checks some rows in a row.
+        """Check some rows in a row.
 
         Args:
             rows: Shape (rows, 2 or 3 times joints).

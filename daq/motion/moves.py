@@ -69,7 +69,7 @@ class QuinticMove:
         self._last = (*map(float, end_q), *rest, *end_torque)
 
     def row(self, k: int) -> Row:
-        """The reference in cycle k."""
+        """Return the reference in cycle k."""
         if k >= self.cycles:
             return self._last
         s = k * self._inverse
@@ -148,7 +148,7 @@ class SpeedChange:
         self._last: Row = (*(line for *_, line in self._joints), *self._rest, *self._rest)
 
     def row(self, k: int) -> Row:
-        """The reference in cycle k."""
+        """Return the reference in cycle k."""
         if self.cycles is not None and k >= self.cycles:
             return self._last
         t = k * self._period_s
@@ -182,7 +182,7 @@ class Standstill:
         self._row: Row = (*q, *(0.0,) * (2 * len(q)))
 
     def row(self, k: int) -> Row:
-        """The same in every cycle."""
+        """Return the same in every cycle."""
         return self._row
 
 
@@ -220,7 +220,7 @@ class MotionSequence:
         self._enter(0)
 
     def row(self, k: int) -> Row:
-        """The reference in cycle k."""
+        """Return the reference in cycle k."""
         while k >= self._end:
             self._enter(self._number + 1)
         if k < self._begin:

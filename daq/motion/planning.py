@@ -32,7 +32,7 @@ _REST_ACCELERATION = 10.0 / math.sqrt(3.0)
 
 
 def acceleration_max_rad_s2(joint: Joint) -> float:
-    """The acceleration that planned moves of a joint keep to."""
+    """Return the acceleration that planned moves of a joint keep to."""
     return joint.limits.velocity_max_rad_s / SPEED_UP_S
 
 
@@ -50,7 +50,7 @@ def plan_move(
     start_torque: Sequence[float] | None = None,
     end_torque: Sequence[float] | None = None,
 ) -> QuinticMove:
-    """A smooth move of all joints together that keeps every limit all the way.
+    """Return a smooth move of all joints together that keeps every limit all the way.
 
     Args:
         joints: Whose limits; one entry of the following for each.

@@ -64,7 +64,7 @@ class Playback:
         return self._stored(self.cycles)
 
     def row(self, k: int) -> Row:
-        """The reference in cycle k."""
+        """Return the reference in cycle k."""
         if self._first <= k < self._until:
             unpacked = self._pack.unpack_from(self._chunk, (k - self._first) * self._pack.size)
             return unpacked + self._none

@@ -69,13 +69,13 @@ class Table:
     tau: Array | None
 
     def name(self, key: str, joint: int = 0) -> str:
-        """What the file calls a quantity of a joint."""
+        """Return what the file calls a quantity of a joint."""
         names = self.names[key]
         return names[joint] if len(names) > joint else f"{names[0]}[:, {joint}]"
 
 
 def read_table(path: Path, joints: tuple[str, ...]) -> Table:
-    """Reads a file by its suffix.
+    """Read a file by its suffix.
 
     Args:
         path: The file.

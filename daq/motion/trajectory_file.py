@@ -76,7 +76,7 @@ class Trajectory:
 def read_trajectory(
     path: str | Path, joint_names: Sequence[str], *, period_s: float = 1e-3
 ) -> Trajectory:
-    """Reads a trajectory file.
+    """Read a trajectory file.
 
     Args:
         path: The file; its suffix tells the format.
@@ -124,7 +124,7 @@ def write_trajectory(
     joint_names: Sequence[str] = (),
     attributes: Mapping[str, str | float] | None = None,
 ) -> None:
-    """Writes a trajectory as HDF5, under a temporary name first.
+    """Write a trajectory as HDF5, under a temporary name first.
 
     Args:
         path: The file; an existing one is replaced.

@@ -194,7 +194,7 @@ class Tally:
         return self._scan.end
 
     def batches(self) -> Iterator[tuple[Header, bytes]]:
-        """The batches that are understood; may be left before the end.
+        """Yield the batches that are understood; may be left before the end.
 
         Raises:
             OSError: It cannot be read.
@@ -217,7 +217,7 @@ class Tally:
                 self._strange += RECORD_OVERHEAD + len(record.header) + len(record.payload)
 
     def contents(self) -> Contents:
-        """What was found so far.
+        """Return what was found so far.
 
         Raises:
             JournalError: There are records, but no samples that are understood.
@@ -239,7 +239,7 @@ class Tally:
 
 
 def read_contents(file: int, path: Path) -> Contents:
-    """Reads all of a journal, without keeping it.
+    """Read all of a journal, without keeping it.
 
     Raises:
         JournalError: It holds records, but no samples that are understood.
@@ -252,7 +252,7 @@ def read_contents(file: int, path: Path) -> Contents:
 
 
 def read_head(file: int, path: Path) -> Contents:
-    """Reads a journal as far as its session and a first batch; all of it where they are missing.
+    """Read a journal as far as its session and a first batch; all of it where they are missing.
 
     Raises:
         JournalError: It holds records, but no samples that are understood.

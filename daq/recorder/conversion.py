@@ -66,7 +66,7 @@ def convert_journal(
     session_data: bytes = b"",
     progress: Progress | None = None,
 ) -> Conversion:
-    """Turns a journal into a recording, then removes the journal.
+    """Turn a journal into a recording, then removes the journal.
 
     Args:
         journal: The file; nobody else may be at work on it.
@@ -201,7 +201,7 @@ class _Passage:
 
 
 def _done(file: int, journal: Path, target: Path, session: Session) -> Conversion | None:
-    """What an earlier conversion made that was interrupted only after it had finished."""
+    """Return what an earlier conversion made that was interrupted only after it had finished."""
     if not target.exists():
         return None
     contents = read_contents(file, journal)

@@ -70,7 +70,7 @@ class InlineConverter:
 
 
 def conversion_command(runtime: RuntimeDirectory) -> tuple[str, ...]:
-    """What converts a journal, whose name is added: `daq.recorder.convert`.
+    """Return what converts a journal, whose name is added: `daq.recorder.convert`.
 
     With -P, because a folder called `daq` where we happen to be is not ours.
     """

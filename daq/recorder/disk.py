@@ -74,7 +74,7 @@ class Disk:
             probe.unlink()
 
     def unused(self, name: str, *, part: int = 1, but: Path | None = None) -> Path:
-        """A path under which there is neither a recording nor a journal.
+        """Return a path under which there is neither a recording nor a journal.
 
         Args:
             name: File name of the recording.
@@ -97,7 +97,7 @@ def is_file_name(name: str) -> bool:
 
 
 def explain(directory: Path, error: OSError) -> str:
-    """What is wrong and what to do, in a sentence."""
+    """Return what is wrong and what to do, in a sentence."""
     remedy = _REMEDIES.get(error.errno or 0)
     detail = error.strerror or str(error)
     if remedy is None:

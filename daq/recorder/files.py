@@ -103,7 +103,7 @@ class RecordingFiles:
         return self._recorded_until
 
     def follow(self, header: Header, next_seq: int, seen_end: int) -> Journal | None:
-        """The journal that a batch goes into; begins and ends recordings as its header says.
+        """Return the journal that a batch goes into; begins and ends recordings as its header says.
 
         Args:
             header: Of the batch.

@@ -57,12 +57,12 @@ class Progress(NamedTuple):
 
 
 def target_of(journal: Path) -> Path:
-    """The recording that a journal becomes."""
+    """Return the recording that a journal becomes."""
     return journal.with_name(journal.name.removesuffix(SUFFIX))
 
 
 def journal_of(target: Path) -> Path:
-    """The journal of a recording."""
+    """Return the journal of a recording."""
     return target.with_name(target.name + SUFFIX)
 
 
@@ -97,7 +97,7 @@ class Journal:
 
     @classmethod
     def create(cls, path: Path, session_data: bytes, part: Part) -> Self:
-        """A new journal.
+        """Return a new journal.
 
         Raises:
             FileExistsError: There is such a file.
@@ -121,7 +121,7 @@ class Journal:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """An existing journal, cut behind its last sound record, to be continued.
+        """Return an existing journal, cut behind its last sound record, to be continued.
 
         Raises:
             JournalBusyError: Somebody else is at work on it.
@@ -309,7 +309,7 @@ def _write_all(file: int, data: bytes, place: int) -> None:
 
 
 def find_journals(directory: Path, session: str) -> list[Journal]:
-    """Opens the journals of a session that nobody is at work on.
+    """Open the journals of a session that nobody is at work on.
 
     Args:
         directory: Where to look.

@@ -314,7 +314,7 @@ class Recorder:
         self._next_seq = header.seq + header.count
 
     def _end_seq(self) -> int:
-        """The sample behind the last one known to belong to the open recording."""
+        """Return the sample behind the last one known to belong to the open recording."""
         journal = self.files.journal
         number = journal.part.number if journal else 0
         return max(self._next_seq, self._seen_end.get(number, 0))

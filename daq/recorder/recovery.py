@@ -22,7 +22,7 @@ from firmware_protocol.errors import ProtocolError
 
 
 def find_all(paths: Iterable[Path]) -> list[Path]:
-    """The journals in directories, and those that are named.
+    """Return the journals in directories, and those that are named.
 
     Raises:
         ConfigError: A path is not there, or cannot be looked at.
@@ -45,7 +45,7 @@ def find_all(paths: Iterable[Path]) -> list[Path]:
 
 
 def recover(path: Path, spools: Spools, *, progress: Progress | None = None) -> Conversion:
-    """Makes a recording of a journal.
+    """Make a recording of a journal.
 
     Args:
         path: The journal.
@@ -80,7 +80,7 @@ def recover(path: Path, spools: Spools, *, progress: Progress | None = None) -> 
 
 
 def _complete(path: Path, spools: Spools, session: str) -> tuple[int, bool]:
-    """Adds what the spool still has.
+    """Add what the spool still has.
 
     Returns:
         How many samples that were, and whether the recording goes on.

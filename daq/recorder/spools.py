@@ -32,7 +32,7 @@ class Spools:
         self._complaints: set[Path] = set()
 
     def open(self, session: str) -> SpoolReader | None:
-        """The spool of a session, None when there is none that can be read."""
+        """Return the spool of a session, None when there is none that can be read."""
         if self._runtime is None or not is_file_name(session):
             return None
         path = self._runtime.spool(session)
@@ -53,7 +53,7 @@ class Spools:
             return spool.is_live()
 
     def dead(self) -> list[str]:
-        """The sessions that are over and left a spool, oldest first."""
+        """Return the sessions that are over and left a spool, oldest first."""
         if self._runtime is None:
             return []
         names = [
@@ -62,7 +62,7 @@ class Spools:
         return [name for name in names if not self.is_live(name)]
 
     def recorded_until(self, session: str) -> int:
-        """The first sample of a session that is in no finished recording."""
+        """Return the first sample of a session that is in no finished recording."""
         mark = self._mark(session)
         try:
             return int(mark.read_text()) if mark else 0
@@ -117,7 +117,7 @@ def _is_wanted(record: Record, until: int) -> bool:
 
 
 def unattended(directory: Path, spools: Spools) -> list[Path]:
-    """The journals in a directory that do not belong to a session that lives."""
+    """Return the journals in a directory that do not belong to a session that lives."""
     found = []
     for path in sorted(directory.glob(f"*{SUFFIX}")):
         try:

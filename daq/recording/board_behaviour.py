@@ -54,7 +54,7 @@ BEHAVIOUR_NAMES = tuple(field.name for field in fields(BoardBehaviour))
 
 
 def read_behaviours(path: Path, attributes: Mapping[str, Any]) -> tuple[BoardBehaviour, ...]:
-    """What the attributes of a file say of its boards.
+    """Return what the attributes of a file say of its boards.
 
     Args:
         path: The file.

@@ -74,7 +74,7 @@ _Groups = Mapping[str, Mapping[str, _Stored]]
 
 
 def check_version(path: Path, file: h5py.File) -> None:
-    """Checks that the file is a recording of a version that can be read.
+    """Check that the file is a recording of a version that can be read.
 
     Raises:
         RecordingFormatError: It is something else.
@@ -104,7 +104,7 @@ def check_version(path: Path, file: h5py.File) -> None:
 
 
 def check_storage(path: Path, file: h5py.File) -> None:
-    """Checks that what is read from the file is in the file.
+    """Check that what is read from the file is in the file.
 
     Raises:
         RecordingFormatError: Something is in another file, or a link.
@@ -133,7 +133,7 @@ def stored_elsewhere(group: h5py.Group) -> str | None:
 
 
 def check_content(path: Path, file: h5py.File) -> dict[str, Any]:
-    """Checks that the recording was finished and that everything is there, as the layout has it.
+    """Check that the recording was finished and that everything is there, as the layout has it.
 
     Returns:
         The file's attributes, as `plain` gives them.
@@ -319,7 +319,7 @@ _SHOWN_MAX = 60
 
 
 def plain(value: Any) -> Any:
-    """An attribute as Python has it: text, number, or a list of them."""
+    """Return an attribute as Python has it: text, number, or a list of them."""
     if isinstance(value, bytes):
         return value.decode(errors="replace")
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value

@@ -41,7 +41,7 @@ class ColumnWriter:
         self.checksum = 0
 
     def append(self, values: Array) -> None:
-        """Adds rows, rounded to the column's grid; writes them when a chunk is full."""
+        """Add rows, rounded to the column's grid; writes them when a chunk is full."""
         start = 0
         while start < len(values):
             part = values[start : start + CHUNK_ROWS - self._waiting]
@@ -56,7 +56,7 @@ class ColumnWriter:
                 self.flush()
 
     def flush(self) -> None:
-        """Writes the rows that wait."""
+        """Write the rows that wait."""
         rows: Any = self._rows[: self._waiting]
         self.checksum = zlib.crc32(rows, self.checksum)
         end = self.count + len(rows)
@@ -80,13 +80,13 @@ class TableWriter:
         self._are_texts = [layout.dtype == "str" for layout in layouts]
 
     def append(self, rows: list[tuple[Any, ...]]) -> None:
-        """Adds rows; writes them when they are many."""
+        """Add rows; writes them when they are many."""
         self._rows += rows
         if len(self._rows) >= _TABLE_CHUNK_ROWS:
             self.flush()
 
     def flush(self) -> None:
-        """Writes the rows that wait."""
+        """Write the rows that wait."""
         if not self._rows:
             return
         end = self._count + len(self._rows)

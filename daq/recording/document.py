@@ -64,7 +64,7 @@ with open_recording("run{SUFFIX}") as recording:
 
 
 def recording_page() -> str:
-    """The whole of `RECORDING_FORMAT.md`."""
+    """Return the whole of `RECORDING_FORMAT.md`."""
     lines = [_HEAD, "## Attributes of the file", ""]
     rows = [(f"`{a.name}`", a.kind, f"1.{a.since_minor}", a.description) for a in ATTRIBUTES]
     lines += _table(("attribute", "type", "since", "meaning"), rows)

@@ -63,7 +63,7 @@ three; `ValueError` and `TypeError` for types that NumPy does not have."""
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turns what h5py raises into a `RecordingFormatError`.
+    """Turn what h5py raises into a `RecordingFormatError`.
 
     Only around calls of h5py: a mistake of ours must not be called a damaged file.
     """
@@ -77,7 +77,7 @@ def reading(path: Path) -> Iterator[None]:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turns what h5py and the operating system raise into a `RecordingWriteError`."""
+    """Turn what h5py and the operating system raise into a `RecordingWriteError`."""
     try:
         yield
     except RecordingError:

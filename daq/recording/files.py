@@ -29,7 +29,7 @@ class PatientFile:
         self._unwritten: list[tuple[int, bytes]] = []
 
     def check(self) -> None:
-        """Raises the failure, if there was one.
+        """Raise the failure, if there was one.
 
         Raises:
             OSError: What was written is not in the file.
@@ -38,7 +38,7 @@ class PatientFile:
             raise self._failure
 
     def sync(self) -> None:
-        """Waits until all is on the disk.
+        """Wait until all is on the disk.
 
         Raises:
             OSError: It is not.
@@ -47,7 +47,7 @@ class PatientFile:
         os.fsync(self._descriptor)
 
     def close(self) -> None:
-        """Gives the file back; to be called after HDF5 has closed it."""
+        """Give the file back; to be called after HDF5 has closed it."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -61,7 +61,7 @@ class PatientFile:
         return self._position
 
     def tell(self) -> int:
-        """The place."""
+        """Return the place."""
         return self._position
 
     def read(self, size: int) -> bytes:
@@ -82,7 +82,7 @@ class PatientFile:
         return len(view)
 
     def write(self, data: bytes | memoryview) -> int:
-        """Writes bytes here."""
+        """Write bytes here."""
         view = memoryview(data).cast("B")
         try:
             self.check()
@@ -97,7 +97,7 @@ class PatientFile:
         return len(view)
 
     def truncate(self, size: int) -> int:
-        """Sets the length."""
+        """Set the length."""
         try:
             os.ftruncate(self._descriptor, size)
         except OSError as error:
@@ -110,7 +110,7 @@ class PatientFile:
 
 
 def refuse_existing(path: Path) -> None:
-    """Raises for a name that is taken.
+    """Raise for a name that is taken.
 
     Raises:
         RecordingExistsError: There is such a file.

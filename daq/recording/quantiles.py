@@ -22,14 +22,14 @@ class DurationHistogram:
         self._maximum_ns = 0
 
     def add(self, durations_ns: np.ndarray[Any, np.dtype[Any]]) -> None:
-        """Counts some more, of at least 0 ns."""
+        """Count some more, of at least 0 ns."""
         if len(durations_ns):
             buckets = durations_ns.astype(np.float32).view(np.uint32) >> _DROPPED_BITS
             self._counts += np.bincount(buckets, minlength=_BUCKETS)
             self._maximum_ns = max(self._maximum_ns, int(durations_ns.max()))
 
     def quantiles_us(self) -> dict[str, float]:
-        """The quantiles p50, p99, p999 and max in µs; empty without any duration."""
+        """Return the quantiles p50, p99, p999 and max in µs; empty without any duration."""
         cumulated = np.cumsum(self._counts)
         if not cumulated[-1]:
             return {}

@@ -141,7 +141,7 @@ class Recording(Mapping[str, Column]):
         self._columns.update((name, Column(data, self.path)) for name, data in datasets.items())
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         self._file.close()
 
     def __getitem__(self, name: str) -> Column:
@@ -305,7 +305,7 @@ class Recording(Mapping[str, Column]):
 
 
 def open_recording(path: str | os.PathLike[str]) -> Recording:
-    """Opens a recording.
+    """Open a recording.
 
     Args:
         path: The file.

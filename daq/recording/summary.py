@@ -27,7 +27,7 @@ _FACTS = (
 
 
 def summarise(recording: Recording) -> dict[str, Any]:
-    """What is in a recording; only plain values, as JSON has them. Reads block by block.
+    """Return what is in a recording; only plain values, as JSON has them. Reads block by block.
 
     Args:
         recording: An open recording.
@@ -92,7 +92,7 @@ def _joints(recording: Recording) -> list[dict[str, Any]]:
 
 
 def _range(recording: Recording, fold: np.ufunc) -> Array:
-    """An extreme of each joint's own angles; of all where it was never homed."""
+    """Return an extreme of each joint's own angles; of all where it was never homed."""
     own = np.full(len(recording.joint_names), np.nan)
     for block in recording.blocks():
         position = recording["joint_position_rad"][block]
@@ -109,7 +109,7 @@ def _fold(
     fold: np.ufunc,
     of: Callable[[Array], Array] = np.asarray,
 ) -> Array:
-    """The extreme of each joint; NaN, which stands for no value, does not count."""
+    """Return the extreme of each joint; NaN, which stands for no value, does not count."""
     result = np.full(recording[name].shape[1], np.nan)
     for block in recording.blocks():
         result = fold(result, fold.reduce(of(recording[name][block]), axis=0))

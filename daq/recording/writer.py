@@ -81,7 +81,7 @@ class RecordingWriter:
             }
 
     def append(self, columns: Mapping[str, Array]) -> None:
-        """Adds samples. Every call gives the same columns; thousands of samples at once are best.
+        """Add samples. Every call gives the same columns; thousands of samples at once are best.
 
         Args:
             columns: As `daq.samples.columns.ColumnDecoder.decode` returns them, `seq` increasing.
@@ -101,7 +101,7 @@ class RecordingWriter:
                 column.append(columns[name])
 
     def add_events(self, events: Iterable[EventRow]) -> None:
-        """Adds rows to the table of events.
+        """Add rows to the table of events.
 
         Raises:
             RecordingWriteError: It cannot be written.
@@ -113,7 +113,7 @@ class RecordingWriter:
             )
 
     def add_clock_pairs(self, pairs: Iterable[tuple[int, int]]) -> None:
-        """Adds moments on both clocks.
+        """Add moments on both clocks.
 
         Args:
             pairs: Monotonic clock and Unix time, in ns.
@@ -129,7 +129,7 @@ class RecordingWriter:
             self._tables["clock"].append(rows)
 
     def add_invalid_frames(self, seq: Array, board: Array, size: Array, frame: Array) -> None:
-        """Adds replies that were not valid, as `ColumnDecoder.invalid_frames` returns them.
+        """Add replies that were not valid, as `ColumnDecoder.invalid_frames` returns them.
 
         Raises:
             RecordingWriteError: It cannot be written.
@@ -174,7 +174,7 @@ class RecordingWriter:
         return written
 
     def abandon(self) -> None:
-        """Closes the file and removes it. Does nothing after `close`."""
+        """Close the file and removes it. Does nothing after `close`."""
         self._give_up()
         self.part.unlink(missing_ok=True)
 
@@ -188,7 +188,7 @@ class RecordingWriter:
             self._patient.check()
 
     def _note(self, seq: Array, t_ns: int) -> None:
-        """Keeps runs of sample numbers, from which the gaps follow."""
+        """Keep runs of sample numbers, from which the gaps follow."""
         steps = np.diff(seq.astype(np.int64))
         first = int(seq[0])
         last = self._seq_runs[-1][1] if self._seq_runs else first - 1
@@ -247,7 +247,7 @@ class RecordingWriter:
         attributes["start_utc"] = f"{moment.isoformat()}.{utc_ns // 1000 % 10**6:06d}Z"
 
     def _verify(self) -> Written:
-        """Reads everything back: what takes its place among the recordings is sound."""
+        """Read everything back: what takes its place among the recordings is sound."""
         with open_recording(self.part) as recording:
             for name, column in self._columns.items():
                 checksum = 0
@@ -288,7 +288,7 @@ def _close(file: h5py.File, patient: PatientFile) -> None:
 
 
 def _united(gaps: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same missing numbers in order, without overlap."""
+    """Return the same missing numbers in order, without overlap."""
     result: list[tuple[int, int]] = []
     for first, count in sorted(gaps):
         if result and first <= sum(result[-1]):

@@ -23,7 +23,7 @@ KINEMATIC_TOLERANCE = 1e-6
 
 
 def check_parts(joint: Joint, path: str, robot: Robot, *, is_driven: bool) -> Iterator[Mistake]:
-    """An arm's joint has a place and a link; a single joint on the bench a load instead.
+    """Yield an arm's joint has a place and a link; a single joint on the bench a load instead.
 
     Args:
         joint: The joint.
@@ -48,7 +48,7 @@ def check_parts(joint: Joint, path: str, robot: Robot, *, is_driven: bool) -> It
 
 
 def check_inertia(joint: Joint, path: str) -> Iterator[Mistake]:
-    """A link has the parameters of a rigid body."""
+    """Yield a link has the parameters of a rigid body."""
     if joint.link is not None and not is_positive_definite(pseudo_inertia(joint.link)):
         yield Mistake(f"{path}.link", _show_link(joint.link), "values that a rigid body can have")
 

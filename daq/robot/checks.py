@@ -30,7 +30,7 @@ NUMBERS_PER_JOINT = 12
 
 
 def check_profiles(robot: Robot, profiles: Collection[str]) -> list[Mistake]:
-    """Finds what keeps a robot from being driven: no boards, or boards that nobody can speak to.
+    """Find what keeps a robot from being driven: no boards, or boards that nobody can speak to.
 
     Args:
         robot: The robot.
@@ -53,7 +53,7 @@ def check_profiles(robot: Robot, profiles: Collection[str]) -> list[Mistake]:
 
 
 def check_robot(robot: Robot) -> list[Mistake]:
-    """Finds every contradiction in a robot.
+    """Find every contradiction in a robot.
 
     Args:
         robot: The robot; where `Unreadable` stands for a value, checks that need it are left out.

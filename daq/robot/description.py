@@ -198,7 +198,7 @@ class Robot(Description, frozen=True, kw_only=True):
         return bool(self.boards)
 
     def driven(self) -> DrivenRobot:
-        """The same robot, for who drives it or reads what its boards told.
+        """Return the same robot, for who drives it or reads what its boards told.
 
         Raises:
             ConfigError: It can be analysed, not driven.
@@ -219,7 +219,7 @@ class Robot(Description, frozen=True, kw_only=True):
         return tuple(tuple(float(row == column) for column in count) for row in count)
 
     def motor_of(self, joint: DrivenJoint) -> Motor:
-        """The motor type that drives a joint."""
+        """Return the motor type that drives a joint."""
         return self.motors[joint.drive.motor]
 
     def torque_constant_nm_per_a(self, joint: Joint) -> float | None:
@@ -250,6 +250,6 @@ class DrivenRobot(Robot, frozen=True, kw_only=True):
     joints: tuple[DrivenJoint, ...]
 
     def joints_on(self, board: BoardPort) -> tuple[DrivenJoint | None, DrivenJoint | None]:
-        """The joints on a board's outputs 1 and 2; None where nothing is connected."""
+        """Return the joints on a board's outputs 1 and 2; None where nothing is connected."""
         by_output = {j.drive.output: j for j in self.joints if j.drive.board == board.name}
         return by_output.get(1), by_output.get(2)

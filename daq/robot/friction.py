@@ -37,7 +37,7 @@ class FrictionShape:
         return np.sign(speed_rad_s) if smooth_rad_s is None else np.tanh(speed_rad_s / smooth_rad_s)
 
     def column(self, term: str, speed_rad_s: FloatArray) -> FloatArray:
-        """What one unit of a term adds to the torque.
+        """Return what one unit of a term adds to the torque.
 
         Args:
             term: As the robot file names it under `estimation.terms`.

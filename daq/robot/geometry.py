@@ -24,7 +24,7 @@ IDENTITY: Matrix = (
 
 
 def multiply(*matrices: Matrix) -> Matrix:
-    """The product of 4×4 matrices, from left to right."""
+    """Return the product of 4×4 matrices, from left to right."""
     product = IDENTITY
     for matrix in matrices:
         columns = tuple(zip(*matrix, strict=True))
@@ -33,12 +33,12 @@ def multiply(*matrices: Matrix) -> Matrix:
 
 
 def translation(x: float, y: float, z: float) -> Matrix:
-    """A shift, in metres."""
+    """Return a shift, in metres."""
     return ((1.0, 0.0, 0.0, x), (0.0, 1.0, 0.0, y), (0.0, 0.0, 1.0, z), IDENTITY[3])
 
 
 def rotation(axis: int, angle_rad: float) -> Matrix:
-    """A turn about axis 0 (x), 1 (y) or 2 (z)."""
+    """Return a turn about axis 0 (x), 1 (y) or 2 (z)."""
     i, j = (axis + 1) % 3, (axis + 2) % 3
     cosine, sine = math.cos(angle_rad), math.sin(angle_rad)
     rows = [list(row) for row in IDENTITY]
@@ -47,7 +47,7 @@ def rotation(axis: int, angle_rad: float) -> Matrix:
 
 
 def placement_pose(placement: Placement) -> Matrix:
-    """The pose that a placement states: Txyz·Rz(yaw)·Ry(pitch)·Rx(roll)."""
+    """Return the pose that a placement states: Txyz·Rz(yaw)·Ry(pitch)·Rx(roll)."""
     roll, pitch, yaw = placement.rpy_rad
     turns = rotation(2, yaw), rotation(1, pitch), rotation(0, roll)
     return multiply(translation(*placement.xyz_m), *turns)
@@ -68,7 +68,7 @@ def rpy_of(pose: Sequence[Sequence[float]]) -> tuple[float, float, float]:
 
 
 def row_poses(rows: Sequence[DhRow], convention: str) -> tuple[Matrix, ...]:
-    """The joint frames that DH rows place, each in the turned one before it.
+    """Return the joint frames that DH rows place, each in the turned one before it.
 
     Args:
         rows: One per joint.
@@ -90,7 +90,7 @@ def row_poses(rows: Sequence[DhRow], convention: str) -> tuple[Matrix, ...]:
 
 
 def joint_poses(robot: Robot) -> tuple[Matrix, ...]:
-    """The pose of each joint's frame in the turned frame of the joint before it.
+    """Return the pose of each joint's frame in the turned frame of the joint before it.
 
     Joint i at angle q moves its link by pose i · Rz(q); the parameters of that link refer to the
     frame after that turn. The first pose is in the base frame.
@@ -109,7 +109,7 @@ def joint_poses(robot: Robot) -> tuple[Matrix, ...]:
 
 
 def axes_of(poses: Iterable[Matrix], joint_position_rad: Sequence[float]) -> list[Line]:
-    """The joint axes as lines, seen from the frame that the last joint turns.
+    """Return the joint axes as lines, seen from the frame that the last joint turns.
 
     Args:
         poses: Of each joint in the turned frame before it.

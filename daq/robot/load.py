@@ -19,7 +19,7 @@ SUFFIX = ".toml"
 
 
 def load_robot(name_or_path: str, *, profiles: Collection[str] = ()) -> Robot:
-    """Reads a robot.
+    """Read a robot.
 
     Args:
         name_or_path: A shipped robot's name such as "laas4", or the path of a .toml file.
@@ -36,7 +36,7 @@ def load_robot(name_or_path: str, *, profiles: Collection[str] = ()) -> Robot:
 
 
 def robot_text(name_or_path: str) -> str:
-    """The text of a robot file, exactly as it stands; recordings store it.
+    """Return the text of a robot file, exactly as it stands; recordings store it.
 
     Args:
         name_or_path: A shipped robot's name such as "laas4", or the path of a .toml file.
@@ -66,7 +66,7 @@ def robot_text(name_or_path: str) -> str:
 
 
 def shipped_robots() -> tuple[str, ...]:
-    """The names of the robots that come with the package, sorted."""
+    """Return the names of the robots that come with the package, sorted."""
     return tuple(sorted(_shipped()))
 
 

@@ -15,7 +15,7 @@ DOTS_MAX = 5000
 
 
 def parse_robot(text: str, source: str, *, profiles: Collection[str] = ()) -> Robot:
-    """Reads a robot from the text of its file.
+    """Read a robot from the text of its file.
 
     Args:
         text: The text, TOML.
@@ -46,7 +46,7 @@ def parse_robot(text: str, source: str, *, profiles: Collection[str] = ()) -> Ro
 def build_robot(
     data: Mapping[str, object], source: str, *, profiles: Collection[str] = ()
 ) -> Robot:
-    """Reads a robot from parsed TOML.
+    """Read a robot from parsed TOML.
 
     Args:
         data: The file's top-level table.

@@ -58,7 +58,7 @@ class Unreadable:
 def read_struct(
     struct: type[StructType], data: Mapping[str, object]
 ) -> tuple[StructType, list[Mistake]]:
-    """Reads a table into a Struct.
+    """Read a table into a Struct.
 
     Args:
         struct: The Struct to fill; its fields may be Structs, tuples, dicts and single values.
@@ -89,18 +89,18 @@ def show(value: object) -> str:
 
 
 def join(path: str, key: str) -> str:
-    """The path of a key inside the table at `path`."""
+    """Return the path of a key inside the table at `path`."""
     shown = key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _shortened(json.dumps(key))
     return f"{path}.{shown}" if path else shown
 
 
 def suggest(word: str, known: list[str]) -> str | None:
-    """The known word that `word` was most likely meant to be, if any is close."""
+    """Return the known word that `word` was most likely meant to be, if any is close."""
     return next(iter(difflib.get_close_matches(word[:100], known, n=1)), None)
 
 
 def describe(kind: Any) -> str:
-    """What a field accepts, in words."""
+    """Return what a field accepts, in words."""
     kind = _without_none(kind)
     if get_origin(kind) is Annotated:
         base, meta = get_args(kind)

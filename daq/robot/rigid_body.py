@@ -10,7 +10,7 @@ from daq.robot.geometry import Matrix, joint_poses
 
 
 def make_model(robot: Robot) -> pin.Model:
-    """The chain of a robot: revolute joints about z, at `joint_poses`, named as the robot's.
+    """Return the chain of a robot: revolute joints about z, at `joint_poses`, named as the robot's.
 
     Args:
         robot: The description. A link that is not known weighs nothing; a joint on the bench

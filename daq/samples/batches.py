@@ -161,7 +161,7 @@ encode_session = _encoder.encode
 
 
 def decode_header(data: bytes) -> Header:
-    """A header from its bytes.
+    """Return a header from its bytes.
 
     Raises:
         BatchError: It is none, or of another schema.
@@ -170,7 +170,7 @@ def decode_header(data: bytes) -> Header:
 
 
 def decode_session(data: bytes) -> Session:
-    """A session from its bytes.
+    """Return a session from its bytes.
 
     Raises:
         BatchError: It is none, or of another schema.
@@ -226,7 +226,7 @@ def frame_record(kind: int, header: bytes, payload: bytes = b"") -> bytes:
 
 
 def read_record(data: bytes | memoryview, start: int = 0) -> Record | None:
-    """The record at a place, None when there is no whole and sound one."""
+    """Return the record at a place, None when there is no whole and sound one."""
     begin = start + RECORD_OVERHEAD
     if begin > len(data):
         return None

@@ -144,7 +144,7 @@ class ColumnDecoder:
         self.grids = self._grids()
 
     def decode(self, samples: Array) -> dict[str, Array]:
-        """The columns of some samples.
+        """Return the columns of some samples.
 
         The reference position is the one nearest to the measured one among those that the wire
         cannot tell apart. Where a reply is not valid, the measured position before it (at the very
@@ -188,7 +188,7 @@ class ColumnDecoder:
         return columns
 
     def invalid_frames(self, samples: Array) -> InvalidFrames:
-        """The replies of some samples that are not valid, as far as there were any bytes."""
+        """Return the replies of some samples that are not valid, as far as there were any bytes."""
         width = max(board.reply.size for board in self._boards)
         parts: list[tuple[Array, ...]] = []
         for board in self._boards:
@@ -203,7 +203,7 @@ class ColumnDecoder:
         return InvalidFrames(seq[order], number[order], size[order], frame[order])
 
     def recording_info(self, name: str) -> RecordingInfo:
-        """What a recording of this session says about itself.
+        """Return what a recording of this session says about itself.
 
         Args:
             name: Of the recording.
@@ -271,7 +271,7 @@ class ColumnDecoder:
                 part[gap] = math.nan
 
     def _to_joint_angles(self, columns: dict[str, Array], motor_offset_rad: Array) -> None:
-        """Adds the offsets of the motors, and takes references to the turn of the motor."""
+        """Add the offsets of the motors, and takes references to the turn of the motor."""
         position, reference = columns[_POSITION], columns[_REFERENCE]
         for number, joint in enumerate(self.robot.joints):
             factor = _speed(self.robot, joint)
@@ -295,7 +295,7 @@ class ColumnDecoder:
 
 
 def behaviour_of(profile: Profile) -> BoardBehaviour:
-    """What a recording states of a board of this profile."""
+    """Return what a recording states of a board of this profile."""
     behaviour = profile.behaviour
     highest = {field.name: field.raw_maximum * field.lsb for field in profile.command.fields}
     return BoardBehaviour(
@@ -328,6 +328,6 @@ def _filled(values: Array) -> Array:
 
 
 def _grid(lsb: float) -> float:
-    """The largest power of two that is at most an eighth of it."""
+    """Return the largest power of two that is at most an eighth of it."""
     _, exponent = math.frexp(lsb / _GRID_STEPS_PER_LSB)
     return math.ldexp(0.5, exponent)

@@ -43,12 +43,12 @@ class FrameArrays:
         )
 
     def view(self, samples: Array) -> Array:
-        """The frames of some samples: fields by name, each of shape (n, 1) or (n, 2)."""
+        """Return the frames of some samples: fields by name, each of shape (n, 1) or (n, 2)."""
         return np.ascontiguousarray(samples[self._part]).view(self._dtype).reshape(len(samples))
 
 
 def si_values(raw: Array, field: Field) -> Array:
-    """The values of a field's integers; NaN for those that mean "no sensor"."""
+    """Return the values of a field's integers; NaN for those that mean "no sensor"."""
     values: Array = raw * field.lsb
     if field.is_shifted:
         values = values + field.offset

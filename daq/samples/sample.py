@@ -74,11 +74,11 @@ class SampleLayout:
         joint_mode: Sequence[int],
         joint_is_homed: Sequence[bool],
     ) -> bytes:
-        """The second part of a sample. It changes rarely: pack it when it does."""
+        """Return the second part of a sample. It changes rarely: pack it when it does."""
         return self._joints.pack(*motor_offset_rad, *joint_mode, *joint_is_homed)
 
     def view(self, payload: bytes) -> np.ndarray[Any, np.dtype[Any]]:
-        """The samples of a payload, without a copy.
+        """Return the samples of a payload, without a copy.
 
         Raises:
             ValueError: It does not hold a whole number of samples.

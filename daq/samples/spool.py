@@ -228,7 +228,7 @@ class SpoolReader:
                 yield record
 
     def _index(self) -> np.ndarray[Any, np.dtype[Any]]:
-        """What is in which slot."""
+        """Return what is in which slot."""
         shape, stride = (self._slots,), (self._slot_size,)
         # A copy: no view of the mapping may live on.
         slots = np.ndarray(shape, _SLOT_DTYPE, self._map, self._first, stride).copy()

@@ -37,7 +37,7 @@ class Notifier:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Notifier:
-        """The notifier that systemd asked for by `NOTIFY_SOCKET` and `WATCHDOG_USEC`.
+        """Return the notifier that systemd asked for by `NOTIFY_SOCKET` and `WATCHDOG_USEC`.
 
         A `WATCHDOG_PID` that is not ours means another process: then there is no watchdog.
         """

@@ -30,7 +30,7 @@ def word(text: str) -> str:
 
 
 def path_word(path: Path, *, is_optional: bool = False) -> str:
-    """A path in a list of paths.
+    """Return a path in a list of paths.
 
     Args:
         path: An absolute path.

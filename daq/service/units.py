@@ -67,7 +67,7 @@ class Service:
 
 
 def service_files(service: Service) -> dict[Path, str]:
-    """The text of each of `INSTALLED`.
+    """Return the text of each of `INSTALLED`.
 
     Raises:
         ConfigError: A path has characters that no unit file carries safely.
@@ -83,7 +83,7 @@ def service_files(service: Service) -> dict[Path, str]:
 
 
 def loop_unit(service: Service) -> str:
-    """The unit of the 1 kHz loop.
+    """Return the unit of the 1 kHz loop.
 
     Raises:
         ConfigError: A path has characters that no unit file carries safely.
@@ -149,7 +149,7 @@ WantedBy=multi-user.target
 
 
 def record_unit(service: Service) -> str:
-    """The unit of the recorder.
+    """Return the unit of the recorder.
 
     Raises:
         ConfigError: A path has characters that no unit file carries safely.
@@ -232,7 +232,7 @@ def _loop_network_settings(service: Service) -> str:
 
 
 def _hardening(service: Service, *allowed_again: str) -> str:
-    """What both services can do without.
+    """Return what both services can do without.
 
     Args:
         service: What is to be installed.

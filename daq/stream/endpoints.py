@@ -38,7 +38,7 @@ class RobotEndpoints(NamedTuple):
 
 
 def robot_endpoints(where: Where = None) -> RobotEndpoints:
-    """The sockets of a robot.
+    """Return the sockets of a robot.
 
     Args:
         where: Its runtime directory (by default the usual one) or its address `tcp://HOST:PORT`.
@@ -128,7 +128,7 @@ def connect(socket: Socket, endpoint: str, keys: Keys | None) -> None:
 
 
 def how_to_reach(endpoint: str) -> str:
-    """What to look at when nobody answers."""
+    """Return what to look at when nobody answers."""
     if endpoint.startswith(_LOCAL):
         return "is the loop running? See `armature loop --help`"
     return "is the loop running, is the address right, and is our key allowed (`armature keys`)?"

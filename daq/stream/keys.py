@@ -143,7 +143,7 @@ def _read_public(path: Path) -> tuple[str, bytes]:
 
 
 def _read_texts(path: Path, wanted: tuple[str, ...]) -> dict[str, str]:
-    """The texts of a key file, each checked by its pattern; exactly those wanted."""
+    """Return the texts of a key file, each checked by its pattern; exactly those wanted."""
     try:
         table = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:

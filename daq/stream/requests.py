@@ -86,7 +86,7 @@ class BadRequestError(RefusedError):
 
 
 def read_request(data: bytes, payload: bytes | None) -> ClientRequest:
-    """The command in a request.
+    """Return the command in a request.
 
     Args:
         data: The JSON part.
@@ -160,7 +160,7 @@ def carry_out(request: RawRequest, handler: Handler, *, expires_ns: int = 0) -> 
 
 
 def refuse(id: int, error: RefusedError) -> bytes:  # noqa: A002 - the answer's own word
-    """The answer to a command that was not."""
+    """Return the answer to a command that was not."""
     refusal = Refusal(code=error.code, message=error.message[:_MESSAGE_MAX])
     return _encode(Answer(id=id, ok=False, error=refusal))
 
@@ -172,7 +172,7 @@ def nearest_command(name: str) -> str:
 
 
 def _explain(data: bytes, error: Exception) -> BadRequestError:
-    """What is wrong with a request that could not be decoded."""
+    """Return what is wrong with a request that could not be decoded."""
     if isinstance(error, RecursionError):
         return BadRequestError("malformed", "nested too deeply")
     if isinstance(error, UnicodeDecodeError):

@@ -122,7 +122,7 @@ class Subscriber:
         return tuple(joint.name for joint in self._decoder.robot.joints) if self._decoder else ()
 
     def receive(self, timeout_s: float | None = None) -> LiveBatch:
-        """The next batch.
+        """Return the next batch.
 
         Args:
             timeout_s: How long to wait; by default as given at the beginning.
@@ -143,7 +143,7 @@ class Subscriber:
                     return batch
 
     def wait_for_session(self, timeout_s: float | None = None) -> Session:
-        """What the loop is running, robot file included, as soon as it is known.
+        """Return what the loop is running, robot file included, as soon as it is known.
 
         Raises:
             StreamTimeoutError: Nothing came.
@@ -195,7 +195,7 @@ class Subscriber:
         self._next_seq = None
 
     def _decode(self, header_data: bytes, payload: bytes) -> LiveBatch | None:
-        """A batch, None before its session is known and when it came before."""
+        """Return a batch, None before its session is known and when it came before."""
         try:
             header = decode_header(header_data)
         except BatchError as error:

@@ -30,7 +30,7 @@ def diagnose_host(root: Path = Path("/")) -> Iterator[Finding]:
 
 
 def diagnose_pi_spi(robot: Robot, root: Path = Path("/")) -> Iterator[Finding]:
-    """The settings that make or break SPI on a Raspberry Pi; nothing on other computers."""
+    """Yield the settings that make or break SPI on a Raspberry Pi; nothing on other computers."""
     model = _read(root / "proc/device-tree/model")
     if model is None or "Raspberry Pi" not in model:
         text = "not a Raspberry Pi: its SPI settings are not checked"
@@ -117,7 +117,7 @@ def _isolated_cores(root: Path) -> Finding:
 
 
 def _clock_pinning(root: Path) -> Finding:
-    """The SPI clock follows the core clock, which scales with load unless it is pinned."""
+    """Return the SPI clock follows the core clock, which scales with load unless it is pinned."""
     for name in ("boot/firmware/config.txt", "boot/config.txt"):
         text = _read(root / name)
         if text is None:

@@ -39,12 +39,12 @@ class RuntimeDirectory(NamedTuple):
         return sorted(self.path.glob("spool-*.ring"))
 
     def spool(self, session: str) -> Path:
-        """The spool file of a session."""
+        """Return the spool file of a session."""
         return self.path / f"spool-{session}.ring"
 
 
 def default_runtime_path() -> Path:
-    """The service's directory where this user may use it, else one of the user's own.
+    """Return the service's directory where this user may use it, else one of the user's own.
 
     In memory where possible: on a disk, writing back the spool may hold up the loop.
     """
@@ -57,7 +57,7 @@ def default_runtime_path() -> Path:
 
 
 def runtime_directory(path: Path | None = None, *, is_made: bool = False) -> RuntimeDirectory:
-    """The directory, checked.
+    """Return the directory, checked.
 
     Args:
         path: Where it is; by default `default_runtime_path`.

@@ -124,7 +124,7 @@ def analyse_bench(path: str | os.PathLike[str], *, made_by: str = "") -> BenchAn
 
 
 def explain_end(path: str | os.PathLike[str]) -> str:
-    """What the samples tell of the end of a test that failed; empty if nothing.
+    """Return what the samples tell of the end of a test that failed; empty if nothing.
 
     Args:
         path: The recording.
@@ -159,7 +159,7 @@ class _Facts(TypedDict):
 
 
 def _facts(recording: Recording, record: JointRecord, made_by: str) -> _Facts:
-    """What does not depend on any estimate."""
+    """Return what does not depend on any estimate."""
     duration_s = recording.duration_s
     return {
         "joint": record.joint.name,
@@ -307,7 +307,7 @@ def _left_out(
 
 
 def _why(rejected: list[Plateau]) -> str:
-    """The commonest reason, as its first example puts it."""
+    """Return the commonest reason, as its first example puts it."""
     causes = [plateau.cause for plateau in rejected]
     commonest = max(dict.fromkeys(causes), key=causes.count)  # of equals the first
     example = rejected[causes.index(commonest)]

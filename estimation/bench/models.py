@@ -131,7 +131,7 @@ def _count_speeds(velocity_rad_s: FloatArray) -> int:
 
 
 def select(fits: list[ModelFit]) -> ModelFit:
-    """The model that held-out plateaus speak for."""
+    """Return the model that held-out plateaus speak for."""
     simple, *richer = fits
     allowed = (1.0 - GAIN_MIN) * np.sum(simple.held_out_nm**2)
     better = [fit for fit in richer if np.sum(fit.held_out_nm**2) < allowed]

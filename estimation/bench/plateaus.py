@@ -47,7 +47,7 @@ def find_plateaus(record: JointRecord) -> list[Plateau]:
 def _average(
     window: PlateauWindow, rejection: Rejection | None, *, number: int, repetition: int
 ) -> Plateau:
-    """The plateau with everything that is known of it."""
+    """Return the plateau with everything that is known of it."""
     record, span, rows = window.record, window.span, window.rows
     has_values = window.is_settled and window.turns > 0
     iq_a = sigma_a = velocity_rad_s = acceleration_rad_s2 = None

@@ -190,7 +190,7 @@ def read_record(recording: Recording) -> JointRecord:
 
 
 def _speed(text: str) -> float | None:
-    """The speed at the end of a plateau's text, if it is one."""
+    """Return the speed at the end of a plateau's text, if it is one."""
     found = _SPEED.search(text)
     try:
         speed_rad_s = float(found[1]) if found else math.nan

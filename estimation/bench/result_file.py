@@ -32,7 +32,7 @@ class _Label(msgspec.Struct):
 
 
 def read_result(path: str | Path) -> BenchResult:
-    """Reads a bench result.
+    """Read a bench result.
 
     Args:
         path: The file.
@@ -69,7 +69,7 @@ def read_result(path: str | Path) -> BenchResult:
 
 
 def write_result(path: str | Path, result: BenchResult) -> None:
-    """Writes a bench result; a file of that name is replaced.
+    """Write a bench result; a file of that name is replaced.
 
     Args:
         path: The file.

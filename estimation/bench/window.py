@@ -104,7 +104,7 @@ class PlateauWindow:
         return float((end**2 - begin**2) / (2.0 * way_rad)) if way_rad else None
 
     def held_bias_a(self, velocity_rad_s: float) -> float:
-        """What a held reference takes from the current at the end of a frame."""
+        """Return what a held reference takes from the current at the end of a frame."""
         record, rows = self.record, self.rows
         period_s = np.diff(record.t_s[rows[0] : rows[-1] + 1])
         # The last sample of a period stands for half of it and half of the next, and so reads

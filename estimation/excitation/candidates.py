@@ -92,7 +92,7 @@ class CandidateSpace:
         return Candidates(q + offset[:, np.newaxis], dq, ddq, excess)
 
     def trajectory(self, numbers: FloatArray) -> FourierTrajectory:
-        """The series of one candidate, from its numbers, shape (dimension,)."""
+        """Return the series of one candidate, from its numbers, shape (dimension,)."""
         offset, free, _ = self._coefficients(numbers[np.newaxis])
         return self._free.series(self._f0_hz, offset[0], free[0])
 

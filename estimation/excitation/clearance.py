@@ -87,7 +87,7 @@ class Capsules:
         return origins, origins + (rotations @ self._tips[:, :, np.newaxis])[..., 0]
 
     def clearances(self, q_rad: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """What is between links, and between links and ground; negative where they overlap.
+        """Return what is between links, and between links and ground; negative where they overlap.
 
         Args:
             q_rad: Shape (n_samples, n_joints).

@@ -36,7 +36,7 @@ class Coverage:
 
 
 def find_coverage(robot: Robot, capsules: Capsules, q_rad: FloatArray) -> Coverage:
-    """What a motion visits.
+    """Return what a motion visits.
 
     Args:
         robot: Whose limits.

@@ -58,7 +58,7 @@ class FourierTrajectory:
         return len(self.sine_rad)
 
     def at(self, t_s: FloatArray) -> SampledMotion:
-        """The motion at any times.
+        """Return the motion at any times.
 
         Args:
             t_s: Shape (n_samples,).
@@ -80,7 +80,7 @@ class FourierTrajectory:
         return SampledMotion(t, q, dq, ddq)
 
     def sampled(self, duration_s: float, *, period_s: float = 1e-3) -> SampledMotion:
-        """The motion from rest to rest, as it is played.
+        """Return the motion from rest to rest, as it is played.
 
         Args:
             duration_s: How long it lasts, rounded to whole sampling periods.
@@ -96,7 +96,7 @@ class FourierTrajectory:
         return SampledMotion(t, path.q_rad, velocity * ds, acceleration * ds**2 + velocity * dds)
 
     def scaled(self, factor: float) -> FourierTrajectory:
-        """The same shape about the same centre, larger or smaller."""
+        """Return the same shape about the same centre, larger or smaller."""
         return FourierTrajectory(
             self.f0_hz, self.offset_rad, factor * self.sine_rad, factor * self.cosine_rad
         )
@@ -126,7 +126,7 @@ class FreeCoefficients:
         self._sine, self._cosine = _null_space(orders), _null_space(orders**2)
 
     def series(self, f0_hz: float, offset_rad: FloatArray, free: FloatArray) -> FourierTrajectory:
-        """The trajectory that belongs to free numbers.
+        """Return the trajectory that belongs to free numbers.
 
         Args:
             f0_hz: Fundamental frequency.
@@ -138,7 +138,7 @@ class FreeCoefficients:
         return FourierTrajectory(f0_hz, offset_rad, sine, cosine)
 
     def waves(self, f0_hz: float, t_s: FloatArray) -> SampledMotion:
-        """What each free number moves: one column per free number, in place of a joint.
+        """Return what each free number moves: one column per free number, in place of a joint.
 
         Args:
             f0_hz: Fundamental frequency.

@@ -150,7 +150,7 @@ class ArmLimits:
         return np.abs(torque), np.abs(current)
 
     def check(self, motion: SampledMotion) -> tuple[Limit, ...]:
-        """What a motion reaches of every limit.
+        """Return what a motion reaches of every limit.
 
         Args:
             motion: As it is played.

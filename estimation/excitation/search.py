@@ -189,7 +189,7 @@ def _search(
     generator: np.random.Generator,
     progress: Progress | None,
 ) -> FloatArray:
-    """The numbers of the best candidate; one that keeps the limits, if there was any."""
+    """Return the numbers of the best candidate; one that keeps the limits, if there was any."""
     population = 2 * (4 + int(3.0 * np.log(space.dimension)))
     draws = 10 * population
     best: tuple[float, float, FloatArray] | None = None
@@ -255,7 +255,7 @@ def _fit(
 def _standstill(
     condition: float, motion: SampledMotion, reached: tuple[Limit, ...], names: list[str]
 ) -> str:
-    """What to say of a motion that tells nothing: which joint hardly moves, and why."""
+    """Return what to say of a motion that tells nothing: which joint hardly moves, and why."""
     moved_rad = np.ptp(motion.q_rad, axis=0)
     joint = names[int(moved_rad.argmin())]
     of_joint = [limit for limit in reached if limit.joint == joint]

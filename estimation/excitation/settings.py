@@ -62,7 +62,7 @@ class ExcitationSettings:
         return round(share * _EVALUATIONS_PER_JOINT * few * (few / joints) ** 3)
 
     def problems(self) -> Iterator[str]:
-        """What is wrong with them, each as `name value: what must be`."""
+        """Yield what is wrong with them, each as `name value: what must be`."""
         highest_hz = self.f0_hz * self.harmonics
         if not 0.0 < self.f0_hz <= FREQUENCY_MAX_HZ:
             yield f"f0 {self.f0_hz:g}: must be more than 0, at most {FREQUENCY_MAX_HZ:g} Hz"

@@ -53,7 +53,7 @@ def find_payload(
     settings: PreparationSettings,
     progress: Callable[[str], None],
 ) -> PayloadResult | None:
-    """What the arm carries in other recordings, if there are any."""
+    """Return what the arm carries in other recordings, if there are any."""
     if not request.payloads:
         return None
     progress("payload")

@@ -131,7 +131,7 @@ def _identify(
 def _pose(
     request: Request, known: Gathered, progress: Callable[[str], None]
 ) -> tuple[Problem, tuple[str, ...]]:
-    """What the estimators get, and sentences on bounds that had to give way."""
+    """Return what the estimators get, and sentences on bounds that had to give way."""
     problem = Problem(
         regressor=known.regressor,
         base=known.base,
@@ -148,7 +148,7 @@ def _pose(
 
 
 def _true_base(known: Gathered, problem: Problem) -> FloatArray | None:
-    """The true base parameters; on the mock only."""
+    """Return the true base parameters; on the mock only."""
     if known.truth is None:
         return None
     theta = cad_vector(known.truth, problem.regressor.parameters)

@@ -220,5 +220,5 @@ class Identification(_Part, frozen=True, kw_only=True):
     seed: int
 
     def method(self, name: str) -> MethodResult:
-        """The row of a method."""
+        """Return the row of a method."""
         return next(method for method in self.methods if method.name == name)

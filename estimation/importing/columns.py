@@ -38,7 +38,7 @@ class SourceColumn:
 
 
 def select_columns(files: Sequence[ArrayFile], key: str, text: str) -> list[SourceColumn]:
-    """The columns that one source names.
+    """Return the columns that one source names.
 
     Args:
         files: Where to look.
@@ -94,7 +94,7 @@ def _narrowed(columns: list[SourceColumn], word: str) -> list[SourceColumn]:
 
 
 def find_clocks(file: ArrayFile) -> list[tuple[SourceColumn, SourceColumn]]:
-    """Times in two columns of a file: whole seconds and nanoseconds."""
+    """Return times in two columns of a file: whole seconds and nanoseconds."""
     seconds: dict[str, SourceColumn] = {}
     nanoseconds: dict[str, SourceColumn] = {}
     for name, values in file.fields.items():

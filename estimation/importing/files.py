@@ -144,7 +144,7 @@ def _sha256(path: Path) -> str:
 
 
 def list_left_out(left_out: Mapping[str, str], shown: int = 10) -> list[str]:
-    """What a file has besides numbers, in words; nothing if it has no such thing."""
+    """Return what a file has besides numbers, in words; nothing if it has no such thing."""
     if not left_out:
         return []
     names = [f"{name} ({reason})" for name, reason in left_out.items()]

@@ -35,7 +35,7 @@ _COMMANDED = re.compile(r"ref|des|cmd|comm|targ|set|goal|err|lim|max|min|tcp|car
 
 
 def list_columns(files: Sequence[ArrayFile]) -> str:
-    """What there is to choose from, in a sentence."""
+    """Return what there is to choose from, in a sentence."""
     texts = []
     for file in files:
         if not file.has_names:
@@ -57,7 +57,7 @@ def list_columns(files: Sequence[ArrayFile]) -> str:
 def suggest_map(
     files: Sequence[ArrayFile], keys: Sequence[str], joints: int, *, has_example: bool = True
 ) -> str:
-    """The options that would take these quantities, as far as names tell; else an example.
+    """Return the options that would take these quantities, as far as names tell; else an example.
 
     Args:
         files: Where to look.
@@ -125,7 +125,7 @@ def _alike(file: ArrayFile) -> dict[str, list[str]]:
 
 
 def _sources(file: ArrayFile, wanted: int, hint: str = "") -> list[str]:
-    """What has as many columns and a name that fits, as a mapping names it."""
+    """Return what has as many columns and a name that fits, as a mapping names it."""
     sources = []
     for pattern, members in _alike(file).items():
         if not re.search(hint, members[0].lower()):

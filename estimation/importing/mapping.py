@@ -260,7 +260,7 @@ def _combined(
 
 
 def _factor(key: str, unit: str) -> float:
-    """What values in a unit are multiplied by."""
+    """Return what values in a unit are multiplied by."""
     if unit in UNITS[key]:
         return UNITS[key][unit]
     try:

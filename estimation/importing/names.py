@@ -71,7 +71,7 @@ class Meaning:
 
 
 def meaning_of(name: str, joints: Sequence[str]) -> Meaning | None:
-    """What a column is by its name; None for another thing.
+    """Return what a column is by its name; None for another thing.
 
     Args:
         name: As the file has it.

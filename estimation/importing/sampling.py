@@ -91,7 +91,7 @@ def constant_rate(rows: int, rate_hz: float) -> Sampling:
 
 
 def find_rate(t_s: FloatArray, rate_hz: float | None = None) -> Sampling:
-    """The rate of samples with times.
+    """Return the rate of samples with times.
 
     Args:
         t_s: Shape (n,).
@@ -232,7 +232,7 @@ def _numbered(t_s: FloatArray, tried: FloatArray) -> _Numbered:
 
 
 def _followed(t_s: FloatArray, tried: FloatArray) -> FloatArray:
-    """Times in periods, by rows that are near each other: whole numbers but for jitter.
+    """Return times in periods, by rows that are near each other: whole numbers but for jitter.
 
     The period is that of which few rows in a row, taken together, are the nearest to whole numbers.
     A group's remainder is the angle of Σ exp(2πi·t/period), and must not jump to the next group's.

@@ -73,14 +73,14 @@ class BaseParameters:
         return phi[..., self.independent]
 
     def least_theta(self, beta: ArrayLike, near: ArrayLike | None = None) -> FloatArray:
-        """The θ with this β that is nearest to another one (or to zero)."""
+        """Return the θ with this β that is nearest to another one (or to zero)."""
         start = np.zeros(self.mapping.shape[1]) if near is None else np.asarray(near, np.float64)
         rest = np.asarray(beta, dtype=np.float64) - self.mapping @ start
         correction = np.linalg.lstsq(self.mapping, rest, rcond=None)[0]
         return np.asarray(start + correction, dtype=np.float64)
 
     def expression(self, row: int) -> str:
-        """A base parameter in readable form, such as `Izz1 + Ia1 + 0.0279·m2`."""
+        """Return a base parameter in readable form, such as `Izz1 + Ia1 + 0.0279·m2`."""
         first = self.independent[row]
         weights = self.mapping[row].round(_DIGITS).tolist()
         shown = [f"{abs(weight):.4g}" for weight in weights]

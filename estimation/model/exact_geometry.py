@@ -56,7 +56,7 @@ def meant_robot(robot: Robot) -> Robot:
 
 
 def _meant_turn(turn: FloatArray) -> FloatArray:
-    """A rotation whose angles are multiples of 15° where they are nearly so.
+    """Return a rotation whose angles are multiples of 15° where they are nearly so.
 
     The angles are those of Rz·Rx·Rz, of which the second is the one between this axis and the one
     before: where these are parallel, only the sum of the others counts.

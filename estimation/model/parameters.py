@@ -150,7 +150,7 @@ class Parameters:
 
 
 def choose_parameters(robot: Robot, terms: Sequence[str] | None = None) -> Parameters:
-    """The parameters of a robot's model.
+    """Return the parameters of a robot's model.
 
     Args:
         robot: The robot.

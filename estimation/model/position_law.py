@@ -59,7 +59,7 @@ class PositionLaw:
 
 
 def law_of(robot: Robot, segment: Segment) -> PositionLaw:
-    """What the boards were told during a segment of a recording.
+    """Return what the boards were told during a segment of a recording.
 
     A reply holds what was measured when the exchange before it ended
     (`estimation.recordings.board_effects`): what a row measures is the moment from which the

@@ -50,7 +50,7 @@ class Regressor:
         self._switching = [i for i, item in enumerate(items) if item.kind in SWITCHING]
 
     def switching(self, dq_rad_s: ArrayLike) -> FloatArray:
-        """The columns of friction that switches, one per parameter of such a kind.
+        """Return the columns of friction that switches, one per parameter of such a kind.
 
         Args:
             dq_rad_s: Joint velocities, shape (n_samples, n_joints).
@@ -143,7 +143,7 @@ class Regressor:
                 phi[:, joint, index] = column
 
     def _column(self, term: str, dq: FloatArray, ddq: FloatArray) -> FloatArray:
-        """What one unit of a term adds to the torque, from velocities of any shape."""
+        """Return what one unit of a term adds to the torque, from velocities of any shape."""
         return ddq if term == "drive_inertia" else self._friction.column(term, dq)
 
     def _motion(self, values: ArrayLike) -> FloatArray:

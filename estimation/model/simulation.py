@@ -196,7 +196,7 @@ def closed_loop_errors(arm: ForwardDynamics, robot: Robot, segment: Segment) -> 
 
 
 def simulate_segment(arm: ForwardDynamics, robot: Robot, segment: Segment) -> Simulation:
-    """A segment of a recording once more, by the model.
+    """Return a segment of a recording once more, by the model.
 
     Raises:
         DatasetError: It has no references or gains.

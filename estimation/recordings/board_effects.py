@@ -51,7 +51,7 @@ class BoardEffects:
 
 
 def board_effects(recording: Recording) -> BoardEffects | None:
-    """What the boards of a recording do; None where no boards measured it.
+    """Return what the boards of a recording do; None where no boards measured it.
 
     Raises:
         RecordingError: The recording does not tell.
@@ -81,7 +81,7 @@ def board_effects(recording: Recording) -> BoardEffects | None:
 
 
 def board_of(recording: Recording, name: str) -> BoardBehaviour:
-    """What a recording says of a board.
+    """Return what a recording says of a board.
 
     Raises:
         RecordingError: It does not say what the board's firmware does.

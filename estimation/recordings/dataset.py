@@ -87,7 +87,7 @@ class OpenDataset:
     def segments(
         self, *, rows_max: int = ROWS_MAX, overlap_rows: int | None = None
     ) -> Iterator[Segment]:
-        """The usable samples, in order.
+        """Yield the usable samples, in order.
 
         Args:
             rows_max: A longer segment comes in parts of at most so many rows, overlap not counted.
@@ -124,7 +124,7 @@ def read_segments(
     all_modes: bool = False,
     rows_min: int = ROWS_MIN,
 ) -> Iterator[Segment]:
-    """The usable samples of a recording, in order.
+    """Yield the usable samples of a recording, in order.
 
     Args:
         source: The file, or an open recording.
@@ -268,7 +268,7 @@ class _Reader:
         reference_rad_s: FloatArray | None,
         gains: list[FloatArray | None],
     ) -> FloatArray | float:
-        """What held references took from the torques; both sides of the gear count alike."""
+        """Return what held references took from the torques; both sides of the gear count alike."""
         if self._effects is None:
             return 0.0
         is_held = self._effects.is_reference_held

@@ -18,6 +18,6 @@ def is_number(values: Any, limit: float | FloatArray = VALUE_MAX) -> Flags:
 
 
 def only_numbers(values: FloatArray) -> FloatArray:
-    """The same, with NaN for what is not a number."""
+    """Return the same, with NaN for what is not a number."""
     is_known = is_number(values)
     return values if is_known.all() else np.where(is_known, values, np.nan)

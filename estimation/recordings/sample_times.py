@@ -57,7 +57,7 @@ class SampleTimes:
         return float(self.of(slice(row - 1, row)).taken_s[0] + self._period_s)
 
     def of(self, rows: slice) -> RowTimes:
-        """The times of some rows."""
+        """Return the times of some rows."""
         before = slice(max(rows.start - 1, 0), rows.stop)
         sent_s = (self._recording["t_ns"][before] - self._start_t_ns) * 1e-9
         if self._is_import:

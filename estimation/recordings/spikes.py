@@ -49,7 +49,7 @@ def find_spikes(values: FloatArray) -> Flags:
 
 
 def _smallest(values: FloatArray) -> FloatArray:
-    """What each joint's spikes must exceed whatever the noise, shape (joints,).
+    """Return what each joint's spikes must exceed whatever the noise, shape (joints,).
 
     A joint at rest may flicker by a count now and then and do nothing else: that is much of its own
     range, but little of that of the joint that moves most.

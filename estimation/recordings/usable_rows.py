@@ -194,7 +194,7 @@ class UsableRows:
         return np.asarray(is_active & is_wanted.all(axis=1))
 
     def _united(self, segments: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Runs with only a short gap between them are one."""
+        """Run with only a short gap between them are one."""
         recording = self._recording
         united: list[tuple[int, int]] = []
         for begin, end in segments:
@@ -230,7 +230,7 @@ class UsableRows:
         return joined
 
     def _without(self, usable: Flags, wrong: Flags, reason: str) -> Flags:
-        """Takes rows away, and counts those that were still there (all, of the first reason)."""
+        """Take rows away, and counts those that were still there (all, of the first reason)."""
         is_first = reason == _NOT_CHOSEN[self._chosen]
         self._count(reason, int((wrong if is_first else usable & wrong).sum()))
         result: Flags = usable & ~wrong
@@ -242,7 +242,7 @@ class UsableRows:
 
 
 def _extend(segments: list[tuple[int, int]], usable: Flags, joined: Flags, first: int) -> None:
-    """Adds the segments of a block; one that reaches over its border goes on."""
+    """Add the segments of a block; one that reaches over its border goes on."""
     begins = usable & ~(np.concatenate([[False], usable[:-1]]) & joined)
     starts = np.flatnonzero(begins)
     if not usable.any():

@@ -27,7 +27,7 @@ class _Scale(NamedTuple):
 
 
 def _scale(peak: float, unit: str) -> _Scale:
-    """A prefix where the highest value needs one to be read."""
+    """Return a prefix where the highest value needs one to be read."""
     if not 1e-300 < peak < math.inf or 0.05 <= peak < 5e4:
         return _Scale(1.0, unit)
     exponent = 3 * math.floor(math.log10(peak) / 3.0)
@@ -37,7 +37,7 @@ def _scale(peak: float, unit: str) -> _Scale:
 
 
 def find_peak(*arrays: FloatArray | None) -> float:
-    """The largest magnitude.
+    """Return the largest magnitude.
 
     Args:
         arrays: Any; what is unknown in them does not count.
@@ -52,7 +52,7 @@ def find_peak(*arrays: FloatArray | None) -> float:
 def set_limits(
     axes: Axes, text: str, unit: str, *values: FloatArray | None, prefixed: bool = True
 ) -> float:
-    """An upright axis with 0 and room around all values.
+    """Return an upright axis with 0 and room around all values.
 
     Args:
         axes: Whose.

@@ -17,7 +17,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-
 
 
 def make_document(title: str, style: str, body: str, script: str = "") -> str:
-    """A whole page.
+    """Return a whole page.
 
     Args:
         title: HTML.
@@ -43,7 +43,7 @@ def make_document(title: str, style: str, body: str, script: str = "") -> str:
 
 
 def as_text(text: str) -> str:
-    """A text from outside, fit for a page: escaped, without what no file could hold.
+    """Return a text from outside, fit for a page: escaped, without what no file could hold.
 
     Args:
         text: Any.
@@ -62,7 +62,7 @@ def make_warnings(warnings: Sequence[str]) -> str:
 
 
 def make_table(name: str, head: Iterable[str], rows: Iterable[tuple[str, Iterable[str]]]) -> str:
-    """A table; its cells and the attributes of its rows are HTML.
+    """Return a table; its cells and the attributes of its rows are HTML.
 
     Args:
         name: Its id.
@@ -81,7 +81,7 @@ def make_table(name: str, head: Iterable[str], rows: Iterable[tuple[str, Iterabl
 
 
 def make_list(pairs: Iterable[tuple[str, str]]) -> str:
-    """A list of names and what belongs to them.
+    """Return a list of names and what belongs to them.
 
     Args:
         pairs: HTML both.
@@ -90,7 +90,7 @@ def make_list(pairs: Iterable[tuple[str, str]]) -> str:
 
 
 def compact_svg(svg: str) -> str:
-    """The same picture in fewer bytes: paths to a hundredth of a point.
+    """Return the same picture in fewer bytes: paths to a hundredth of a point.
 
     Args:
         svg: The text of an SVG document.
@@ -99,7 +99,7 @@ def compact_svg(svg: str) -> str:
 
 
 def make_figure(svg: str, label: str, prefix: str = "") -> str:
-    """A figure in the page's colours.
+    """Return a figure in the page's colours.
 
     Args:
         svg: The text of an SVG document in the colours of `PALETTE`.

@@ -13,7 +13,7 @@ _ZERO = 1e-300  # below, powers of ten lose their digits
 
 
 def number_text(value: float | None, digits: int = 4) -> str:
-    """A number to be read, `2.42×10⁻⁶`; an en dash where there is none.
+    """Return a number to be read, `2.42×10⁻⁶`; an en dash where there is none.
 
     Args:
         value: Which.
@@ -35,7 +35,7 @@ def number_text(value: float | None, digits: int = 4) -> str:
 
 
 def interval_text(value: float, low: float | None, high: float | None, unit: str = "") -> str:
-    """A number with its interval, `2.42 [2.39, 2.45] ×10⁻⁶ N·m`.
+    """Return a number with its interval, `2.42 [2.39, 2.45] ×10⁻⁶ N·m`.
 
     The half width has one digit, two when they begin with 1 to 3: no digit is just noise.
 

@@ -75,7 +75,7 @@ def sheet_style() -> AbstractContextManager[None]:
 
 
 def make_sheet(height_in: float, description: dict[str, str]) -> Sheet:
-    """An empty sheet, to be made and drawn on within `sheet_style`.
+    """Return an empty sheet, to be made and drawn on within `sheet_style`.
 
     Args:
         height_in: Its height.
@@ -115,7 +115,7 @@ def settle(sheet: Sheet) -> None:
 
 
 def make_png(sheet: Sheet) -> bytes:
-    """A sheet as a picture of 200 dpi.
+    """Return a sheet as a picture of 200 dpi.
 
     Args:
         sheet: Drawn.
@@ -144,7 +144,7 @@ def make_pdf(sheets: Sequence[Sheet]) -> bytes:
 
 
 def make_svg(sheet: Sheet) -> str:
-    """A sheet as the text of an SVG document, without background.
+    """Return a sheet as the text of an SVG document, without background.
 
     Args:
         sheet: Drawn.
@@ -164,7 +164,7 @@ def make_svg(sheet: Sheet) -> str:
 
 
 def drawable(text: str) -> str:
-    """A text from outside of which our fonts have all letters; others are replaced.
+    """Return a text from outside of which our fonts have all letters; others are replaced.
 
     Args:
         text: Any.

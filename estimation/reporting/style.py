@@ -31,7 +31,7 @@ dt { color: var(--muted) } dd { margin: 0; overflow-wrap: anywhere }
 
 
 def style_sheet(own: str = "") -> str:
-    """The style of a page, in the colours of its figures.
+    """Return the style of a page, in the colours of its figures.
 
     Args:
         own: CSS of this page alone.

@@ -145,7 +145,7 @@ def _check_rate(rate_hz: float) -> None:
 
 
 def checked_record(values: ArrayLike, *, more_than: int) -> FloatArray:
-    """A record as an array of floats.
+    """Return a record as an array of floats.
 
     Args:
         values: Shape (n,) or (n, k).

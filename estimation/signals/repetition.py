@@ -16,7 +16,7 @@ _SHORTEST_S = 0.5
 
 
 def find_period_s(prepared: Prepared) -> float | None:
-    """The period of a motion that was recorded at least nearly twice.
+    """Return the period of a motion that was recorded at least nearly twice.
 
     Args:
         prepared: Samples of one segment, at a constant rate.
@@ -62,7 +62,7 @@ def _half_step(scaled: FloatArray) -> float:
 
 
 def _refined_s(prepared: Prepared, about_s: float, within_s: float) -> float | None:
-    """The same at the full rate, and whether it is good enough there."""
+    """Return the same at the full rate, and whether it is good enough there."""
     period_s = prepared.period_s
     size = prepared.q_rad.std(axis=0)
     is_moving = size > 0.0
@@ -76,7 +76,7 @@ def _refined_s(prepared: Prepared, about_s: float, within_s: float) -> float | N
 
 
 def average_repetitions(prepared: Prepared) -> PeriodAverage:
-    """The mean period of a motion that repeats itself.
+    """Return the mean period of a motion that repeats itself.
 
     Args:
         prepared: Samples of one segment; what comes before the repeated motion is left out.

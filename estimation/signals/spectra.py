@@ -122,7 +122,7 @@ def derivative_fft(
 
 
 def content_end_hz(frequency_hz: FloatArray, bend_power: FloatArray, rate_hz: float) -> float:
-    """The bandwidth of one joint, from the power density of its second differences.
+    """Return the bandwidth of one joint, from the power density of its second differences.
 
     Noise of a position sensor is taken as white: its density is the median between a quarter and
     0.45 of the rate. Content are the bins of the spectrum that stand 20 times above it; the
@@ -177,7 +177,7 @@ def quiet_end_hz(
 
 
 def choose_cutoff_hz(content_hz: float, rate_hz: float, quiet_hz: float = float("inf")) -> float:
-    """The cut-off frequency for a motion.
+    """Return the cut-off frequency for a motion.
 
     Three times the bandwidth of the motion, but at least 15 Hz and at most 30 Hz; a motion that
     needs more gets twice its bandwidth; never above a fifth of the rate. Noisy positions lower it,

@@ -34,7 +34,7 @@ class ChainJoint:
 def make_chain(
     tree: Tree, source: str, *, tip: str | None, lock: Mapping[str, float]
 ) -> tuple[list[ChainJoint], list[str]]:
-    """Finds the chain and merges what does not move on its own into its links.
+    """Find the chain and merges what does not move on its own into its links.
 
     Args:
         tree: The URDF.
@@ -134,7 +134,7 @@ def _hold(joints: list[UrdfJoint], held: Mapping[str, float]) -> dict[str, float
 
 
 def _way_to(tree: Tree, tip: str, source: str) -> set[str]:
-    """The names of the joints between the base and a link."""
+    """Return the names of the joints between the base and a link."""
     if tip not in tree.links:
         raise UrdfError(
             source, f"--tip {tip}: no such link, expected one of {', '.join(tree.links)}"
@@ -150,7 +150,7 @@ def _way_to(tree: Tree, tip: str, source: str) -> set[str]:
 def _attached(
     tree: Tree, link: str, frame: FloatArray, held: Mapping[str, float]
 ) -> Iterator[tuple[str, FloatArray]]:
-    """A link and all that is fixed to it, with the pose of each."""
+    """Yield a link and all that is fixed to it, with the pose of each."""
     waiting = [(link, frame)]
     while waiting:
         name, pose = waiting.pop()

@@ -41,7 +41,7 @@ def robot_from_urdf(
     tip: str | None = None,
     lock: Mapping[str, float] | None = None,
 ) -> ConvertedRobot:
-    """Makes a robot file of the chain of turning joints in a URDF.
+    """Make a robot file of the chain of turning joints in a URDF.
 
     Frames are turned so that z is each joint's axis; fixed joints and joints that are held are
     merged into the link that carries them.

@@ -105,7 +105,7 @@ class Tree:
 
 
 def parse_urdf(text: str, source: str) -> Tree:
-    """Reads a URDF.
+    """Read a URDF.
 
     Args:
         text: The URDF.
@@ -237,7 +237,7 @@ class _Reader:
         )
 
     def reductions(self, root: ET.Element) -> dict[str, float]:
-        """The gears of simple transmissions, by joint."""
+        """Return the gears of simple transmissions, by joint."""
         found = {}
         for transmission in root.findall("transmission"):
             joints, actuators = transmission.findall("joint"), transmission.findall("actuator")

@@ -33,7 +33,7 @@ _ASCII: Final = str.maketrans({"·": " ", "²": "2"})
 
 
 def urdf_text(robot: Robot, friction: Mapping[str, tuple[float, float]] | None = None) -> str:
-    """A URDF that moves as the robot does.
+    """Return a URDF that moves as the robot does.
 
     Friction is stated at the joint. What a URDF cannot say stands in comments: gravity, inertia
     of rotors and drives, offsets and other terms, the coupling of motors. Links are called by
@@ -89,7 +89,7 @@ def _terms_of(robot: Robot) -> list[dict[str, _Value]]:
 
 
 def _missing_lines(robot: Robot, terms: list[dict[str, _Value]]) -> Iterator[str]:
-    """What moves the arm and has no place in a URDF; nothing if that is nothing."""
+    """Yield what moves the arm and has no place in a URDF; nothing if that is nothing."""
     lines = []
     for joint, known in zip(robot.joints, terms, strict=True):
         parts = [

@@ -45,7 +45,7 @@ class CurrentSensor:
         self.filtered_a += self._gain * (mean_a - self.filtered_a) + slope_a_per_s * self._ramp_s
 
     def measure_a(self) -> float:
-        """What one reply says."""
+        """Return what one reply says."""
         if not self._noise_a:
             return self.filtered_a
         if not self._noise_block:

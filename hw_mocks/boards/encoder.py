@@ -90,7 +90,7 @@ class Encoder:
         return (self.angle_rad - self.origin_rad + wrap) % (2.0 * wrap) - wrap
 
     def error_rad(self, target_rad: float) -> float:
-        """The shorter way from here to a position."""
+        """Return the shorter way from here to a position."""
         wrap = self._wrap_rad
         return (target_rad - (self.angle_rad - self.origin_rad) + wrap) % (2.0 * wrap) - wrap
 

@@ -138,7 +138,7 @@ class MotorOutput:
     # --- what the board asks ----------------------------------------------------------------------
 
     def measure(self) -> tuple[float, ...]:
-        """What one reply says of this motor, in the order of `MEASUREMENTS`."""
+        """Return what one reply says of this motor, in the order of `MEASUREMENTS`."""
         iq_a = self._current.measure_a()
         is_connected = self.connection is not None
         return (
@@ -263,7 +263,7 @@ class MotorOutput:
         return -self._nm_per_a * self._true_rad_s / 1.5 / self._coil_ohm
 
     def _follow(self) -> float:
-        """The control law, on average over the coming step, in which the rotor turns on."""
+        """Return the control law, on average over the coming step, in which the rotor turns on."""
         _, velocity_rad_s, iq_ff_a, kp_a_per_rad, kd_a_s_per_rad, ki_a_per_rad_s, _ = self._setpoint
         encoder, step_s, rotor_rad_s = self.encoder, self._step_s, self._true_rad_s
         drift_rad_s = self._reference_rad_s - (0.0 if encoder.is_frozen else rotor_rad_s)

@@ -59,7 +59,7 @@ class Device:
         return self.mode == 0 and self.bits_per_word == DEFAULT_BITS_PER_WORD
 
     def value_of(self, setting: Setting) -> int:
-        """A setting as it is now."""
+        """Return a setting as it is now."""
         return (self.mode, self.bits_per_word, self.speed_hz)[setting]
 
     def change(self, setting: int, value: int) -> int:

@@ -124,7 +124,7 @@ class DmaBuffer:
         return self._is_offered and bool(turn & 3 == _Phase.BUSY)
 
     def take(self) -> DmaWindow | None:
-        """What a program left, if one has used the offer; then the buffer is ours."""
+        """Return what a program left, if one has used the offer; then the buffer is ours."""
         if not self._is_offered or self._turn() != self._turn_in(_Phase.BUSY):
             return None
         return self._window()

@@ -134,7 +134,7 @@ class FaultScript:
         self._origin_ns = None if is_from_first_exchange else 0
 
     def strike(self, board: int, now_ns: int) -> ScriptedFault | None:
-        """The random or one-off fault that hits this exchange of a board, if any."""
+        """Return the random or one-off fault that hits this exchange of a board, if any."""
         if self._origin_ns is None:
             self._origin_ns = now_ns
         exchange = self._exchanges.get(board, -1) + 1
@@ -160,13 +160,13 @@ class FaultScript:
         return self._drawn[board] is None
 
     def generator_of(self, board: int) -> np.random.Generator:
-        """The source of all that is random on a board, whatever the others do meanwhile."""
+        """Yield the source of all that is random on a board, whatever the others do meanwhile."""
         if board not in self._generators:
             self._generators[board] = np.random.default_rng([self._seed, board])
         return self._generators[board]
 
     def lasting(self, board: int, now_ns: int) -> list[ScriptedFault]:
-        """The lasting faults that hold a board now.
+        """Return the lasting faults that hold a board now.
 
         However short, each is seen once: it may have come and gone since the last exchange.
         """

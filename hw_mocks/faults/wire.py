@@ -34,7 +34,7 @@ class FaultyWire:
         return received
 
     def shift(self, sent: bytes, now_ns: int) -> bytes | int:
-        """The same, but what the board makes of it may wait for its `settle`."""
+        """Return the same, but what the board makes of it may wait for its `settle`."""
         self.board.line_ns = now_ns
         if self._script.is_empty or not sent:
             return self.board.shift(sent)
@@ -52,7 +52,7 @@ class FaultyWire:
         return received
 
     def _window(self, sent: bytes) -> bytes:
-        """An exchange as it should be; what the board sends is remembered for `repeat`."""
+        """Return an exchange as it should be; what the board sends is remembered for `repeat`."""
         received = self.board.transfer(sent)
         if len(sent) == self.board.profile.frame_size:
             self._last_reply = received

@@ -105,7 +105,7 @@ class Shaft:
             self.velocity_rad_s = net_nm * rad_s_per_nm
 
     def _gains(self, duration_s: float) -> tuple[float, float, float, float]:
-        """What a starting velocity and a net torque amount to after a while.
+        """Return what a starting velocity and a net torque amount to after a while.
 
         Returns:
             Velocity kept, distance per velocity, velocity per torque, distance per torque.

@@ -38,7 +38,7 @@ class MockLoadArm:
         return self.mass_kg * self.length_m**2
 
     def weight_nm(self, gravity_m_s2: tuple[float, float, float]) -> float:
-        """The torque of its weight when it stands out level, the axis being level itself.
+        """Return the torque of its weight when it stands out level, the axis being level itself.
 
         Args:
             gravity_m_s2: Only its size counts: a joint on the bench has no place in the robot.

@@ -45,7 +45,7 @@ def make_plant(
     posture_rad: Sequence[float] | None = None,
     load_arm: MockLoadArm | None = None,
 ) -> Plant:
-    """The bench for a single joint without a link, the whole arm in MuJoCo otherwise.
+    """Return the bench for a single joint without a link, the whole arm in MuJoCo otherwise.
 
     Args:
         robot: Kinematics, gears and gravity.

@@ -118,7 +118,7 @@ class Coupling:
 def make_coupling(
     transmission: MockTransmission, effects: Effects, *, reduced_inertia_kg_m2: float, step_s: float
 ) -> Coupling:
-    """The coupling of rotor and link, where the gear is not rigid.
+    """Return the coupling of rotor and link, where the gear is not rigid.
 
     Args:
         transmission: Whose rotor inertia turns the stated resonance into a stiffness.

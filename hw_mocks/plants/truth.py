@@ -113,7 +113,7 @@ def _draw_joint(
 
 
 def _draw_symmetric(generator: np.random.Generator, spread: float) -> Matrix:
-    """A symmetric 4×4 matrix S of fixed size and random direction.
+    """Return a symmetric 4×4 matrix S of fixed size and random direction.
 
     In the ten-dimensional space of such matrices all directions are equally likely, so that uᵀSu
     has the standard deviation `spread` for every unit vector u when ‖S‖ = √10·spread.
@@ -151,7 +151,7 @@ def _change_link(link: Link, change: Matrix) -> Link:
 
 
 def inertia_matrix(link: Link) -> Matrix:
-    """The 3×3 inertia matrix about the joint frame's origin.
+    """Return the 3×3 inertia matrix about the joint frame's origin.
 
     Args:
         link: Inertial parameters about the joint frame's origin.

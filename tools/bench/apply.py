@@ -133,7 +133,7 @@ def _misfits(robot: Robot, results: Sequence[BenchResult]) -> Iterator[str]:
 
 
 def _replace(path: Path, data: bytes) -> tuple[bool, str | None]:
-    """Writes a file unless it is so already; tells whether, and where a copy of the old one is."""
+    """Write a file unless it is so already; tells whether, and where a copy of the old one is."""
     backup = None
     if os.path.lexists(path):
         old = path.read_bytes()
@@ -151,7 +151,7 @@ def _replace(path: Path, data: bytes) -> tuple[bool, str | None]:
 
 
 def describe(applied: Mapping[str, Any]) -> Iterator[str]:
-    """What `apply_friction` has done, line by line."""
+    """Yield what `apply_friction` has done, line by line."""
     for change in applied["changes"]:
         yield f"{change['joint']}: {change['key']} {change['from']:g} → {change['to']:g}"
     if not applied["is_written"]:

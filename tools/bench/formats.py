@@ -45,7 +45,7 @@ _LATEX = {
 
 
 def format_table(table_format: str, rows: Sequence[Row], applied: Mapping[str, Any] | None) -> str:
-    """The table as it is written to a file.
+    """Return the table as it is written to a file.
 
     Args:
         table_format: One of `FORMATS`.
@@ -134,7 +134,7 @@ def _csv(rows: Sequence[Row]) -> str:
 
 
 def _harmless(text: str) -> str:
-    """A text that no spreadsheet takes for a formula."""
+    """Return a text that no spreadsheet takes for a formula."""
     return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
 
 
@@ -159,7 +159,7 @@ def _latex_text(text: str) -> str:
 
 
 def latex_number(quantity: EstimatedQuantity | None) -> str:
-    """A quantity as the LaTeX table shows it."""
+    """Return a quantity as the LaTeX table shows it."""
     if quantity is None:
         return "--"
     half = _half(quantity)
@@ -223,7 +223,7 @@ def print_table(console: Console, rows: Sequence[Row]) -> None:
 
 
 def text_cell(quantity: EstimatedQuantity | None, scale: float = 1.0) -> str:
-    """A quantity as the text table shows it: with its interval, and the truth below."""
+    """Return a quantity as the text table shows it: with its interval, and the truth below."""
     if quantity is None:
         return "–"
     half = _half(quantity)
@@ -244,7 +244,7 @@ def _half(quantity: EstimatedQuantity) -> float | None:
 
 
 def _rounded(value: float, half: float | None) -> tuple[str, str | None]:
-    """A value with the digits that its uncertainty leaves, and that with one or two."""
+    """Return a value with the digits that its uncertainty leaves, and that with one or two."""
     if half is None or not 0 < half < math.inf:
         return f"{value:.4g}", None
     power = math.floor(math.log10(half))

@@ -255,7 +255,7 @@ def _check_gains(robot: DrivenRobot, joint: DrivenJoint, profile: str | None) ->
 
 
 def _announcement(plan: BenchPlan, joint: DrivenJoint) -> str:
-    """What is going to happen, before it does."""
+    """Return what is going to happen, before it does."""
     header, limits = plan.header, joint.limits
     kinds = {
         "free": "turns freely: nothing may be mounted on it",

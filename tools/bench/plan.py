@@ -39,7 +39,7 @@ class BenchOptions:
 
     @classmethod
     def from_namespace(cls, arguments: argparse.Namespace) -> Self:
-        """The options of `armature bench friction` that are about the test itself."""
+        """Return the options of `armature bench friction` that are about the test itself."""
         return cls(
             joint=arguments.joint,
             is_mounted=arguments.mounted,
@@ -120,7 +120,7 @@ def plan_bench(
 def _mock_truth(
     robot: DrivenRobot, joint: DrivenJoint, test: BenchOptions, mock: MockOptions
 ) -> MockTruth:
-    """What a mock's result will be judged by, as Table 4.3 lumps it."""
+    """Return what a mock's result will be judged by, as Table 4.3 lumps it."""
     effects = parse_effects(mock.effects)
     if not test.is_mounted:
         text = bench_text(robot_text(mock.robot), joint.name, source=mock.robot)

@@ -88,7 +88,7 @@ def _table(arguments: argparse.Namespace) -> int:
 
 
 def _checked_format(arguments: argparse.Namespace) -> str:
-    """The table's format.
+    """Return the table's format.
 
     Raises:
         ConfigError: The options do not fit together.

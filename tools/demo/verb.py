@@ -129,7 +129,7 @@ def _demo(arguments: argparse.Namespace) -> int:
 
 
 def _steps(directory: Path, *, seed: int, is_fast: bool) -> list[Step]:
-    """The commands, in order."""
+    """Return the commands, in order."""
     robot, mock = ("--robot", "laas4"), ("--link", "mock")
     draw = ("--seed", str(seed))
     pace = ("--fast",) if is_fast else ()

@@ -18,7 +18,7 @@ def facts_of(result: Identification) -> dict[str, Any]:
 
 
 def _with_headline(row: dict[str, Any]) -> dict[str, Any]:
-    """The errors that are compared, beside the details: over rows in which joints move."""
+    """Return the errors that are compared, beside the details: over rows in which joints move."""
     headline: dict[str, Any] = {"name": row["name"], "summary": row["summary"]}
     for data in ("identification", "validation"):
         errors = row[data]

@@ -169,7 +169,7 @@ def _identify(arguments: argparse.Namespace) -> int:
 def _written(
     arguments: argparse.Namespace, outcome: IdentificationOutcome
 ) -> tuple[list[Path], str]:
-    """The files that were written, and why not all of them."""
+    """Return the files that were written, and why not all of them."""
     if arguments.out is None:
         return [], ""
     from tools.identify.files import write_all

@@ -20,7 +20,7 @@ class FrameInputError(ValueError):
 
 
 def raws_from_json(codec: FrameCodec[Any], text: str) -> list[int]:
-    """The integers of a frame, in wire order.
+    """Return the integers of a frame, in wire order.
 
     Each field is given once: under its raw key (integers as on the wire; fields that share a key in
     one list) or under its SI name (rounded to the nearest step; null for "no sensor").
@@ -44,7 +44,7 @@ def raws_from_json(codec: FrameCodec[Any], text: str) -> list[int]:
 
 
 def _parsed(text: str) -> dict[str, Any]:
-    """The object, every key given once.
+    """Return the object, every key given once.
 
     Python's own parser, because it can say that a key is doubled. Its NaN and Infinity, which are
     not JSON, become texts, so that the check of each key refuses them.
@@ -73,7 +73,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _raws(raw_key: str, fields: list[Field], given: dict[str, Any]) -> int | list[int]:
-    """The integers of the fields that share a raw key."""
+    """Return the integers of the fields that share a raw key."""
     names = [field.name for field in fields if field.name != raw_key]
     present = [name for name in names if name in given]
     is_list = fields[0].is_per_motor

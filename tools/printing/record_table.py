@@ -19,7 +19,7 @@ _TIMES = ("p50", "p99", "p999", "max")
 
 
 def print_summary(facts: dict[str, Any]) -> None:
-    """Prints what `daq.recording.summarise` found."""
+    """Print what `daq.recording.summarise` found."""
     console = make_console()
     console.print(_facts(facts))
     console.print(_joints(facts["joints"]))

@@ -18,7 +18,7 @@ from tools.running.options import RunOptions
 
 
 def read_play_file(path: Path | None, robot: DrivenRobot) -> Trajectory | None:
-    """The trajectory to play, None for none; checked before anything is opened.
+    """Return the trajectory to play, None for none; checked before anything is opened.
 
     Raises:
         MotionError: It cannot be read, or not be played within the robot's limits.
@@ -36,7 +36,7 @@ def read_play_file(path: Path | None, robot: DrivenRobot) -> Trajectory | None:
 def make_agenda(
     loop: Loop, robot: DrivenRobot, options: RunOptions, trajectory: Trajectory | None
 ) -> Agenda | BenchRun | None:
-    """What the options ask the loop to do by itself, None for nothing."""
+    """Return what the options ask the loop to do by itself, None for nothing."""
     if options.bench is not None:
         limit_rad = robot.safety.following_error_max_rad
         return BenchRun(loop, read_plan(options.bench), following_error_max_rad=limit_rad)

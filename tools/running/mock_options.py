@@ -73,12 +73,12 @@ def add_joint_option(parser: argparse.ArgumentParser) -> None:
 
 
 def joint_seed(seed: int, joint: str) -> int:
-    """The seed of one joint on the bench: those of a robot are not copies of each other."""
+    """Return the seed of one joint on the bench: those of a robot are not copies of each other."""
     return seed ^ zlib.crc32(joint.encode())
 
 
 def draw_problems(options: MockOptions) -> list[str]:
-    """What is wrong with the options that the truth is drawn by."""
+    """Return what is wrong with the options that the truth is drawn by."""
     problems = seed_problems(options.seed)
     if not 0.0 <= options.spread <= 1.0:
         problems.append(f"--spread {options.spread:g}: must lie between 0 and 1")
@@ -91,7 +91,7 @@ def make_mock(
     impossible: Collection[FaultKind] = (),
     robot_as_run: Callable[[DrivenRobot], DrivenRobot] = lambda robot: robot,
 ) -> tuple[MockRobot, FaultScript]:
-    """The robot and the faults that the options ask for.
+    """Return the robot and the faults that the options ask for.
 
     Args:
         options: Which robot.
@@ -138,12 +138,12 @@ def make_mock(
 
 
 def mark_of(truth: Truth) -> str:
-    """What the truth of a mock was drawn by, to stand behind its link in a recording."""
+    """Return what the truth of a mock was drawn by, to stand behind its link in a recording."""
     return f"?seed={truth.seed}&spread={truth.spread!r}"
 
 
 def true_robot(link: str, robot: Robot) -> DrivenRobot | None:
-    """The mock that a recording was made on, as a robot with its true links and rotors.
+    """Return the mock that a recording was made on, as a robot with its true links and rotors.
 
     Args:
         link: As the recording states it, such as `mock?seed=1&spread=0.25`.
@@ -174,7 +174,7 @@ def true_robot(link: str, robot: Robot) -> DrivenRobot | None:
 
 
 def _load(name_or_path: str, joint: str | None) -> DrivenRobot:
-    """The whole robot, or one of its joints on the bench."""
+    """Return the whole robot, or one of its joints on the bench."""
     if joint is None:
         return load_robot(name_or_path, profiles=PROFILES).driven()
     text = bench_text(robot_text(name_or_path), joint, source=name_or_path)

@@ -95,7 +95,7 @@ class RunOptions:
 
     @classmethod
     def from_namespace(cls, arguments: argparse.Namespace) -> Self:
-        """The options of `add_run_options`, `--robot`, `--link` and `--profile`."""
+        """Return the options of `add_run_options`, `--robot`, `--link` and `--profile`."""
         return cls(
             robot=arguments.robot,
             link=arguments.link,
@@ -142,7 +142,7 @@ class RunOptions:
         return self.duration_s is not None or self.bench is not None
 
     def on_emulated_devices(self) -> Self:
-        """The same for a loop that opens a mock's emulated SPI devices.
+        """Return the same for a loop that opens a mock's emulated SPI devices.
 
         It is not armed: on devices whose emulation is proved it need not be, and on others it must
         not be, since a mock was asked for.
@@ -211,7 +211,7 @@ class MockOptions:
 
     @classmethod
     def from_namespace(cls, arguments: argparse.Namespace, *, joint: str | None = None) -> Self:
-        """The options of `add_mock_robot_options` and `add_board_options`.
+        """Return the options of `add_mock_robot_options` and `add_board_options`.
 
         Args:
             arguments: With those options.

@@ -8,7 +8,7 @@ from tools.shared.cli import BOARD_FAULT, FAILED, INTERRUPTED, OK, say
 
 
 def result_json(result: Result) -> dict[str, object]:
-    """What `--json` prints of a run."""
+    """Return what `--json` prints of a run."""
     status = result.status
     return {
         "robot": status.robot,

@@ -14,7 +14,7 @@ _SKIPPED_MAX_WITHOUT_BUDGET = 1000
 
 
 def with_command_timeout(robot: DrivenRobot, timeout_ms: int | None) -> DrivenRobot:
-    """The robot with another time-out on all of its boards.
+    """Return the robot with another time-out on all of its boards.
 
     Raises:
         ConfigError: No board could keep it.
@@ -30,7 +30,7 @@ def with_command_timeout(robot: DrivenRobot, timeout_ms: int | None) -> DrivenRo
 
 
 def without_deadline_budget(robot: DrivenRobot) -> DrivenRobot:
-    """The robot for an ordinary computer, which is now and then busy."""
+    """Return the robot for an ordinary computer, which is now and then busy."""
     safety = msgspec.structs.replace(robot.safety, skipped_max_per_s=_SKIPPED_MAX_WITHOUT_BUDGET)
     return msgspec.structs.replace(robot, safety=safety)
 

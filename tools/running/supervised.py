@@ -135,7 +135,7 @@ class _Supervision:
         return True
 
     def result(self) -> tuple[dict[str, object], int]:
-        """What both say, once the loop has ended."""
+        """Return what both say, once the loop has ended."""
         try:
             out = self._loop.output(_OUTPUT_MAX_S)
         except subprocess.TimeoutExpired:
@@ -216,7 +216,7 @@ class _Supervision:
 
 
 def _facts(file: Path) -> dict[str, object]:
-    """What the summary says of the recording: what is in it."""
+    """Return what the summary says of the recording: what is in it."""
     from daq.recording import open_recording
 
     with open_recording(file) as recording:

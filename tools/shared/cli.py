@@ -35,7 +35,7 @@ Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa
 
 
 def seed_problems(seed: int) -> list[str]:
-    """What is wrong with the option --seed."""
+    """Return what is wrong with the option --seed."""
     if 0 <= seed <= _SEED_MAX:
         return []
     return [f"--seed {seed}: must not be negative, nor more than {_SEED_MAX}"]

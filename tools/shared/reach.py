@@ -51,7 +51,7 @@ class Reach:
 
     @classmethod
     def from_namespace(cls, arguments: argparse.Namespace) -> Self:
-        """The options of `add_reach_options`."""
+        """Return the options of `add_reach_options`."""
         return cls(arguments.runtime, arguments.connect, arguments.keys)
 
 
@@ -93,7 +93,7 @@ def _is_there(path: Path, patience_s: float) -> bool:
 
 
 def open_client(reach: Reach, patience_s: float = 0.0) -> CommandClient:
-    """A connection to the loop that the options name.
+    """Return a connection to the loop that the options name.
 
     Args:
         reach: The options.

@@ -114,7 +114,7 @@ def wait_until(
 
 
 def _patient_status(client: CommandClient, deadline: float) -> LoopStatus:
-    """The loop's status, asked for again while nobody answers, until a moment.
+    """Return the loop's status, asked for again while nobody answers, until a moment.
 
     Raises:
         CommandTimeoutError, CommandRefusedError: Nobody did for long.

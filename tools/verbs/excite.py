@@ -133,7 +133,7 @@ def _excite(arguments: argparse.Namespace) -> int:
 
 
 def _unknown(robot: Robot, found: Excitation) -> list[str]:
-    """What the search could not keep to, because nobody said it: moving an arm hurts."""
+    """Return what the search could not keep to, because nobody said it: moving an arm hurts."""
     notes = []
     if robot.workspace.ground_z_m is None:
         notes.append("no ground is known, so none was kept to: state [workspace] ground_z_m")

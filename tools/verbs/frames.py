@@ -128,7 +128,7 @@ def _add_framing(parser: argparse.ArgumentParser) -> None:
 
 
 def decoded(codec: FrameCodec[Any], profile: Profile, text: str) -> dict[str, Any]:
-    """What a frame in hex says, ready for JSON."""
+    """Return what a frame in hex says, ready for JSON."""
     result: dict[str, Any] = {
         "valid": False,
         "error": None,

@@ -142,7 +142,7 @@ def _plain_errors() -> Iterator[None]:
 
 
 def _options(arguments: argparse.Namespace) -> ImportOptions:
-    """What the command line says.
+    """Return what the command line says.
 
     Raises:
         ConfigError: It cannot be understood.

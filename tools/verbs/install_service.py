@@ -166,7 +166,7 @@ class _Order:
 
 
 def _plan(order: _Order) -> tuple[dict[Path, str], list[list[str]]]:
-    """The files to write, and the commands to run then."""
+    """Return the files to write, and the commands to run then."""
     text = robot_text(order.robot)
     is_shipped = order.robot in shipped_robots()
     link = parse_link(order.link)
@@ -310,7 +310,7 @@ def _uninstall(prefix: Path, *, is_dry_run: bool, is_json: bool) -> int:
 
 
 def _warnings(order: _Order) -> Iterator[str]:
-    """What would keep the services' user from its files."""
+    """Yield what would keep the services' user from its files."""
     if order.keys is not None:
         yield f"user {USER} must own the keys: sudo chown -R {USER}: {order.keys}"
     if order.recordings.exists() and order.recordings != RECORDINGS:

@@ -116,7 +116,7 @@ def _record(arguments: argparse.Namespace) -> int:
 
 
 def _place(arguments: argparse.Namespace) -> tuple[Path, str]:
-    """The directory of the recordings, and the first one's name.
+    """Return the directory of the recordings, and the first one's name.
 
     Raises:
         ConfigError: They cannot be used.

@@ -151,7 +151,7 @@ def _read(path: Path) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """Writes a new file, all of it or nothing.
+    """Write a new file, all of it or nothing.
 
     Raises:
         ConfigError: There is one already.
@@ -210,7 +210,7 @@ def _facts(robot: Robot) -> dict[str, Any]:
 
 
 def _base_facts(robot: Robot) -> dict[str, Any]:
-    """What data of the arm can tell at best; nulls where that cannot be said, and why."""
+    """Return what data of the arm can tell at best; nulls where that cannot be said, and why."""
     unknown = dict.fromkeys(("rank", "parameters", "base_parameters", "lost", "rounded"))
     if any(joint.is_on_bench for joint in robot.joints):
         return {**unknown, "base_parameters_problem": None}  # no arm, nothing to tell apart

@@ -250,7 +250,7 @@ def _may_move(action: str, status: LoopStatus, reach: Reach, *, is_armed: bool) 
 
 
 def _limits(reach: Reach) -> list[str]:
-    """The joints' limits, from the robot file that the loop uses."""
+    """Return the joints' limits, from the robot file that the loop uses."""
     from daq.robot import parse_robot
     from daq.stream.subscriber import Subscriber
 

@@ -83,7 +83,7 @@ def _watch(client: CommandClient, status: LoopStatus, period_s: float) -> None:
 
 
 def make_table(status: LoopStatus) -> RenderableType:
-    """The status for people."""
+    """Return the status for people."""
     from rich.console import Group
 
     return Group(_summary(status), _joints(status), _boards(status), *_events(status))

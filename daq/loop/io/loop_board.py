@@ -205,7 +205,7 @@ class LoopBoard:
         return self.status & mask == ready
 
     def reply_field(self, name: str) -> Field | None:
-        """A field of the board's replies, None when they have no such field."""
+        """Return a field of the board's replies, None when they have no such field."""
         return next((f for f in self.reply_codec.layout.fields if f.name == name), None)
 
     @property

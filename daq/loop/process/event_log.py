@@ -109,13 +109,13 @@ class Digest:
         yield self._line(event, event.text)
 
     def tick(self, now_s: float) -> Iterator[str]:
-        """The lines that are due: how often something was repeated."""
+        """Yield the lines that are due: how often something was repeated."""
         for key, (first_s, _, _) in list(self._seen.items()):
             if now_s - first_s >= QUIET_S:
                 yield from self._flush(key)
 
     def end(self) -> Iterator[str]:
-        """The lines that are left."""
+        """Yield the lines that are left."""
         for key in list(self._seen):
             yield from self._flush(key)
 

@@ -53,7 +53,7 @@ class StatusMaker:
         self.privileges = privileges
 
     def __call__(self) -> LoopStatus:
-        """The status now."""
+        """Return the status now."""
         cycle, session = self._cycle, self._session
         machine = cycle.machine
         counters = [unit.board.counters for unit in cycle.units]

@@ -22,7 +22,7 @@ _ODD_A = 1.0
 
 
 def _present_a(axis: Axis) -> float:
-    """The current that a stop begins with: as measured, unless that sample is an odd one."""
+    """Return the current that a stop begins with: as measured, unless that sample is an odd one."""
     mean_a = axis.iq_mean_a
     is_odd = abs(axis.iq_a - mean_a) > max(_ODD_A, 3.0 * abs(mean_a))
     present_a = mean_a if is_odd else axis.iq_a

@@ -173,7 +173,7 @@ class _Text:
         return line
 
     def _next(self) -> tuple[str, str]:
-        """The last comment before the next line that is none, and that line."""
+        """Return the last comment before the next line that is none, and that line."""
         remark = ""
         while line := self._read_line():
             if line.startswith(_COMMENTS):

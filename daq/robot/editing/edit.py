@@ -50,7 +50,7 @@ def bench_text(
     description: str | None = None,
     source: str = "robot file",
 ) -> str:
-    """The robot file of one joint of a robot, standing alone on the bench.
+    """Return the robot file of one joint of a robot, standing alone on the bench.
 
     Only that joint, its board and its motor type are left, without a link; the shaft turns freely.
     What belongs to a table that goes, and the comments in front of it, go with it.
@@ -111,7 +111,7 @@ def with_friction(
     remark: str | None = None,
     source: str = "robot file",
 ) -> str:
-    """The same robot file with other friction (`drive.friction`).
+    """Return the same robot file with other friction (`drive.friction`).
 
     Args:
         text: The robot's file.
@@ -151,7 +151,7 @@ def with_links(
     dynamics: Mapping[str, JointDynamics] | None = None,
     source: str = "robot file",
 ) -> str:
-    """The same robot file with other links, rotors and dynamics: those that were identified.
+    """Return the same robot file with other links, rotors and dynamics: those that were identified.
 
     Args:
         text: The robot's file.
@@ -212,7 +212,7 @@ def with_links(
 
 
 def with_velocity_gains(text: str, joint: str, gains: Gains, *, source: str = "robot file") -> str:
-    """The same robot file with other gains for a joint's velocity control.
+    """Return the same robot file with other gains for a joint's velocity control.
 
     Args:
         text: The robot's file.
@@ -243,7 +243,7 @@ def _on_bench(
     gains: Gains | None,
     description: str | None,
 ) -> Robot:
-    """The robot that the bench file shall describe."""
+    """Return the robot that the bench file shall describe."""
     joint = robot.joints[index]
     if load_inertia_kg_m2 is None:
         load_inertia_kg_m2 = joint.load_inertia_kg_m2
@@ -290,7 +290,7 @@ def _index(robot: Robot, joint: str, source: str) -> int:
 
 
 def _values(new: Friction | Gains, old: Friction | Gains) -> dict[str, object]:
-    """What must be written: every key that is required, is not 0, or was not 0."""
+    """Return what must be written: every key that is required, is not 0, or was not 0."""
     return {
         field.name: getattr(new, field.name)
         for field in msgspec.structs.fields(new)

@@ -45,7 +45,7 @@ class Statement(NamedTuple):
     is_filler: bool
 
     def rest_of(self, path: Path) -> Path | None:
-        """What is left of a path below its table; None when the path is elsewhere."""
+        """Return what is left of a path below its table; None when the path is elsewhere."""
         length = len(self.table)
         return path[length:] if path[:length] == self.table else None
 
@@ -84,7 +84,7 @@ def statements_of(text: str) -> list[Statement]:
 
 
 def _names(header: Any) -> Iterator[str]:
-    """The names in a header, which reads as tables inside each other."""
+    """Yield the names in a header, which reads as tables inside each other."""
     while header:
         if isinstance(header, list):
             (header,) = header
@@ -94,12 +94,12 @@ def _names(header: Any) -> Iterator[str]:
 
 
 def joined(statements: Sequence[Statement]) -> str:
-    """The text again."""
+    """Return the text again."""
     return "".join(statement.text for statement in statements)
 
 
 def _reach(table: Any, path: Path) -> Any:
-    """What is at a path below a table; None when there is nothing."""
+    """Return what is at a path below a table; None when there is nothing."""
     for step in path:
         if isinstance(step, int):
             table = table[step] if isinstance(table, list) and step < len(table) else None
@@ -141,7 +141,7 @@ def _delete(document: Any, path: Path | None) -> None:
 def put(
     statements: Sequence[Statement], path: Path, values: Mapping[str, object], newline: str
 ) -> list[Statement]:
-    """Writes values into the table at a path, however the file writes that table."""
+    """Write values into the table at a path, however the file writes that table."""
     result = list(statements)
     missing = dict(values)
     last: tuple[int, Path] | None = None
@@ -197,7 +197,7 @@ def put(
 
 
 def _put_inline(document: Any, path: Path, values: Mapping[str, object]) -> None:
-    """Adds values below an inline table, which is written anew: tomlkit would do it untidily."""
+    """Add values below an inline table, which is written anew: tomlkit would do it untidily."""
     depth = len(path)
     while not isinstance(_reach(document, path[:depth]), InlineTable):
         depth -= 1

@@ -28,5 +28,5 @@ def choose_gains(joint: DrivenJoint, motor: Motor, *, is_reference_held: bool) -
 
 
 def advice(gains: Gains) -> str:
-    """What to tell somebody whose gains are wrong."""
+    """Return what to tell somebody whose gains are wrong."""
     return f"try --kp {gains.kp_a_per_rad:g} --kd {gains.kd_a_s_per_rad:g}"

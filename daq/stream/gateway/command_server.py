@@ -65,7 +65,7 @@ class CommandServer:
         return bool(self.socket.getsockopt(zmq.EVENTS) & _POLLIN)
 
     def receive(self) -> Asked | None:
-        """A valid request, None when there is none; never blocks.
+        """Return a valid request, None when there is none; never blocks.
 
         Messages that are no requests are refused here, one per call.
         """
@@ -102,7 +102,7 @@ class CommandServer:
     # --- one request ------------------------------------------------------------------------------
 
     def _receive_parts(self) -> list[zmq.Frame]:
-        """The parts of a message, not copied yet; of one with too many, the first ones."""
+        """Return the parts of a message, not copied yet; of one with too many, the first ones."""
         parts: list[zmq.Frame] = []
         while True:
             # All parts of a message arrive together.

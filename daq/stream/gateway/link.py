@@ -130,7 +130,7 @@ class GatewayLink:
         self._send(Kind.PLOT, b"%.6f" % t_s, self._encode_values(values))
 
     def read_report(self) -> GatewayReport | None:
-        """What the gateway has said since the last time, None for nothing."""
+        """Return what the gateway has said since the last time, None for nothing."""
         try:
             report = self._decode_report(self._stream.recv(_REPORT_MAX_BYTES))
         except (OSError, msgspec.MsgspecError):  # nothing there, or it is gone

@@ -90,12 +90,12 @@ def make_pair() -> tuple[socket.socket, socket.socket]:
 
 
 def stream_packet(kind: Kind, first: bytes, second: bytes = b"") -> tuple[bytes, bytes, bytes]:
-    """A packet to the stream, in the pieces that `sendmsg` takes."""
+    """Return a packet to the stream, in the pieces that `sendmsg` takes."""
     return _STREAM_HEAD.pack(kind, len(first)), first, second
 
 
 def read_stream_packet(packet: bytes) -> tuple[Kind, bytes, bytes]:
-    """What `stream_packet` made."""
+    """Return what `stream_packet` made."""
     kind, size = _STREAM_HEAD.unpack_from(packet)
     middle = _STREAM_HEAD.size + size
     return Kind(kind), packet[_STREAM_HEAD.size : middle], packet[middle:]
@@ -116,14 +116,14 @@ class NumberedRequest(NamedTuple):
 
 
 def request_packet(numbered: NumberedRequest) -> tuple[bytes, bytes, bytes]:
-    """A request, in pieces."""
+    """Return a request, in pieces."""
     number, asked_ns, (data, payload) = numbered
     head = _REQUEST_HEAD.pack(number, asked_ns, len(data), payload is not None)
     return head, data, payload or b""
 
 
 def read_request_packet(packet: bytes) -> NumberedRequest:
-    """What `request_packet` made."""
+    """Return what `request_packet` made."""
     number, asked_ns, size, has_payload = _REQUEST_HEAD.unpack_from(packet)
     middle = _REQUEST_HEAD.size + size
     data, payload = packet[_REQUEST_HEAD.size : middle], packet[middle:]
@@ -131,11 +131,11 @@ def read_request_packet(packet: bytes) -> NumberedRequest:
 
 
 def answer_packet(number: int, answer: bytes) -> tuple[bytes, bytes]:
-    """The answer to a request, in pieces."""
+    """Return the answer to a request, in pieces."""
     return _NUMBER.pack(number), answer
 
 
 def read_answer_packet(packet: bytes) -> tuple[int, bytes]:
-    """What `answer_packet` made."""
+    """Return what `answer_packet` made."""
     (number,) = _NUMBER.unpack_from(packet)
     return number, packet[_NUMBER.size :]

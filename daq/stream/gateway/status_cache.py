@@ -28,7 +28,7 @@ class StatusCache:
         self._since_s = 0.0
 
     def answer(self, command: AnyCommand) -> bytes | None:
-        """The answer to a command, if it asks for nothing but a status and there is one."""
+        """Return the answer to a command, if it asks for nothing but a status and there is one."""
         if not isinstance(command, Status) or self._result is None:
             return None
         if self._now_s() > self._since_s + FRESH_S:

@@ -66,7 +66,7 @@ def draw_points(
 
 
 def pick_used(points: PlateauColumns, values: FloatArray) -> FloatArray:
-    """The values of what the fit uses; all, when it uses nothing.
+    """Return the values of what the fit uses; all, when it uses nothing.
 
     Args:
         points: The plateaus, (n,).
@@ -79,7 +79,7 @@ def pick_used(points: PlateauColumns, values: FloatArray) -> FloatArray:
 
 
 def set_speeds(axes: Axes, picture: BenchPicture, points: PlateauColumns) -> float:
-    """A level axis of motor speed, with 0 in the middle.
+    """Return a level axis of motor speed, with 0 in the middle.
 
     Args:
         axes: Whose.

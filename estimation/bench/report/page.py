@@ -101,7 +101,7 @@ def _summary(result: BenchResult, picture: BenchPicture) -> str:
 
 
 def _unit(name: str) -> str:
-    """The unit at the end of a parameter's name."""
+    """Return the unit at the end of a parameter's name."""
     fitting = [end for end in _UNITS if name.endswith(end)]
     return _UNITS[max(fitting, key=len)] if fitting else ""
 
@@ -118,7 +118,7 @@ def _cell(quantity: EstimatedQuantity | None, unit: str) -> str:
 
 
 def _figure(result: BenchResult, picture: BenchPicture) -> str:
-    """The figure in the page's colours, every mark with its plateau's numbers."""
+    """Return the figure in the page's colours, every mark with its plateau's numbers."""
     label = f"Figure: {result.joint}. All its numbers are in the tables of this page."
     figure = make_figure(make_svg(draw_bench(result, picture)), label)
     numbers = {str(plateau.number): plateau for plateau in result.plateaus}
@@ -133,7 +133,7 @@ def _figure(result: BenchResult, picture: BenchPicture) -> str:
 
 
 def _plateau_lines(plateau: Plateau) -> list[str]:
-    """What pointing at a plateau shows."""
+    """Return what pointing at a plateau shows."""
     sigma = number_text(_times(1e3, plateau.iq_sigma_a), 2)
     lines = [
         f"Plateau {plateau.number}, pass {plateau.repetition}",

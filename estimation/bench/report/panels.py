@@ -101,12 +101,12 @@ def _draw_torque(
 
 
 def _times(factor: float) -> Any:
-    """A scale and its inverse, for a second axis."""
+    """Return a scale and its inverse, for a second axis."""
     return (lambda value: value * factor, lambda value: value / factor)
 
 
 def _rank(label: str) -> int:
-    """The order of the legend: what was measured comes first."""
+    """Return the order of the legend: what was measured comes first."""
     return [label.startswith(word) for word in (*DIRECTIONS, "rejected", "")].index(True)
 
 

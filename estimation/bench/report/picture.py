@@ -114,7 +114,7 @@ class PlateauColumns(NamedTuple):
 
 
 def plateau_columns(result: BenchResult, picture: BenchPicture) -> PlateauColumns:
-    """The plateaus of a result with their residuals.
+    """Return the plateaus of a result with their residuals.
 
     Args:
         result: Whose plateaus.

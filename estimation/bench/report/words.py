@@ -18,7 +18,7 @@ _MODEL_TITLES = {
 
 
 def model_title(name: str) -> str:
-    """What a friction model is called in words.
+    """Return what a friction model is called in words.
 
     Args:
         name: As in the result; may be empty.
@@ -30,7 +30,7 @@ def model_title(name: str) -> str:
 
 
 def quantity_text(quantity: EstimatedQuantity | None, unit: str = "") -> str:
-    """An estimate with its interval, `2.42 [2.39, 2.45] ×10⁻⁶ N·m`.
+    """Return an estimate with its interval, `2.42 [2.39, 2.45] ×10⁻⁶ N·m`.
 
     Args:
         quantity: Which.
@@ -45,7 +45,7 @@ def quantity_text(quantity: EstimatedQuantity | None, unit: str = "") -> str:
 
 
 def as_percent(quantity: EstimatedQuantity | None) -> EstimatedQuantity | None:
-    """A relative quantity in percent.
+    """Return a relative quantity in percent.
 
     Args:
         quantity: Which.

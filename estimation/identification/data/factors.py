@@ -61,7 +61,7 @@ class Factors:
         return np.stack([triangular(joint) for joint in joints])
 
     def total(self, joint_weights: ArrayLike | None = None) -> FloatArray:
-        """The factor of everything.
+        """Return the factor of everything.
 
         Args:
             joint_weights: What rows of each joint are multiplied by, shape (n_joints,); 1 if none.

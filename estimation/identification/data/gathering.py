@@ -142,7 +142,7 @@ def gather(
 
 
 def common_text(recordings: Sequence[Recording]) -> str:
-    """The robot file inside recordings, which must be of one arm.
+    """Return the robot file inside recordings, which must be of one arm.
 
     Raises:
         DatasetError: They are of different robots.
@@ -253,7 +253,7 @@ def summary_of(dataset: OpenDataset, overrides: Overrides) -> RecordingSummary:
 def _truth(
     recordings: Sequence[Recording], truth_of: Callable[[str, Robot], Robot | None]
 ) -> Robot | None:
-    """The true robot, when all recordings are of one mock."""
+    """Return the true robot, when all recordings are of one mock."""
     first, *others = (truth_of(str(each.attributes["link"]), each.robot) for each in recordings)
     return first if all(robot == first for robot in others) else None
 

@@ -81,7 +81,7 @@ class Samples:
         self.periods = 0
 
     def __iter__(self) -> Iterator[tuple[int, Prepared]]:
-        """Number of the recording, and samples of one segment of it."""
+        """Yield number of the recording, and samples of one segment of it."""
         if self._kept is not None:
             yield from self._kept
             return
@@ -118,7 +118,7 @@ class Samples:
         ]
 
     def prepared(self) -> Iterator[Prepared]:
-        """The same, without numbers."""
+        """Yield the same, without numbers."""
         return (prepared for _, prepared in self)
 
     def _cut(self, prepared: Prepared, segment: Segment) -> Prepared:

@@ -57,7 +57,7 @@ class Segments:
             self._kept_rows += rows
 
     def beginnings(self) -> Iterator[Segment]:
-        """The first segments of each recording.
+        """Yield the first segments of each recording.
 
         Raises:
             DatasetError: A recording has none, or they differ in rate.

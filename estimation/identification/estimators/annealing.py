@@ -41,7 +41,7 @@ ones are accepted, elsewhere long ones go further."""
 
 
 def estimate_annealing(problem: Problem) -> Estimate:
-    """The best arm that simulated annealing meets, from `problem.starts` starts.
+    """Return the best arm that simulated annealing meets, from `problem.starts` starts.
 
     The result is checked; when no run has met a physically consistent arm, a note says what it
     breaks.
@@ -107,7 +107,7 @@ class _Runs:
         return True
 
     def hot(self) -> float:
-        """A temperature at which the runs can leave where they are."""
+        """Return a temperature at which the runs can leave where they are."""
         return max(_HOT, 0.1 * float(np.median(self._space.cost(self._x))))
 
     def least_broken(self) -> FloatArray:

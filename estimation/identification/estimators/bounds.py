@@ -70,7 +70,7 @@ class Bounds:
 
 
 def bounds_of(robot: Robot) -> Bounds:
-    """What a robot file knows.
+    """Return what a robot file knows.
 
     Args:
         robot: The robot.
@@ -144,7 +144,7 @@ def ellipsoid_factors(bounds: Bounds) -> dict[str, float]:
 
 
 def _ellipsoid(robot: Robot, index: int, joint: Joint) -> Ellipsoid | None:
-    """The stated one; or one around the link's joints, centre of mass and capsule."""
+    """Return the stated one; or one around the link's joints, centre of mass and capsule."""
     stated = joint.bounds
     if stated and stated.ellipsoid_centre_m and stated.ellipsoid_semi_axes_m:
         return Ellipsoid(stated.ellipsoid_centre_m, stated.ellipsoid_semi_axes_m)

@@ -93,7 +93,7 @@ def estimate_cls2_prior(problem: Problem) -> Estimate:
 
 
 def find_consistent(problem: Problem, beta: FloatArray) -> FloatArray | None:
-    """A physically consistent θ with exactly these base parameters, or None.
+    """Return a physically consistent θ with exactly these base parameters, or None.
 
     Args:
         problem: Of the arm; bounds on masses are not asked for.

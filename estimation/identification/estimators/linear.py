@@ -28,7 +28,7 @@ _MAD = 1.4826
 
 
 def solve(factor: FloatArray, rank: int, symbols: tuple[str, ...] = ()) -> FloatArray:
-    """The β that minimises ‖τ − Φ₁β‖.
+    """Return the β that minimises ‖τ − Φ₁β‖.
 
     Args:
         factor: Triangular factor of [Φ₁ τ …], its first r + 1 columns used.

@@ -44,7 +44,7 @@ class Method:
 
 
 def estimate_cad(problem: Problem) -> Estimate:
-    """The robot file's own parameters: nothing is estimated.
+    """Return the robot file's own parameters: nothing is estimated.
 
     Raises:
         EstimationError: A joint has no link.

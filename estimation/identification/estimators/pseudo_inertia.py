@@ -42,7 +42,7 @@ def pseudo_inertias(link: ArrayLike) -> FloatArray:
 
 
 def link_parameters(pseudo: ArrayLike) -> FloatArray:
-    """The ten parameters of a J, shape (…, 4, 4) → (…, 10)."""
+    """Return the ten parameters of a J, shape (…, 4, 4) → (…, 10)."""
     J = np.asarray(pseudo, dtype=np.float64)
     second = J[..., :3, :3]
     trace = np.trace(second, axis1=-2, axis2=-1)

@@ -68,7 +68,7 @@ def relax_bounds(problem: Problem) -> tuple[Problem, tuple[str, ...]]:
 def find_relaxation(
     bounds: Bounds, x: cp.Variable, fixed: list[cp.Constraint], scales: Scales, realism: Realism
 ) -> tuple[Bounds, tuple[GivenWay, ...]]:
-    """The least relaxation of bounds.
+    """Return the least relaxation of bounds.
 
     First of masses and boxes among themselves; ellipsoids then give way to boxes, which say more.
 

@@ -37,7 +37,7 @@ _SAME = 1e-3
 
 
 def estimate_slsqp(problem: Problem) -> Estimate:
-    """The best physically consistent arm, found by SLSQP from `problem.starts` starts.
+    """Return the best physically consistent arm, found by SLSQP from `problem.starts` starts.
 
     The first start is CAD itself (or the middle of the bounds), the others are drawn around it.
 
@@ -111,7 +111,7 @@ class _Local:
         return x
 
     def cost(self, x: FloatArray) -> float:
-        """What is minimised, at an x."""
+        """Return what is minimised, at an x."""
         rest = self._z.to_z @ x - self._z.target
         return 0.5 * float(rest @ rest)
 

@@ -85,7 +85,7 @@ class SearchSpace:
 
 
 def make_space(problem: Problem) -> SearchSpace:
-    """The space of a problem.
+    """Return the space of a problem.
 
     Raises:
         EstimationError: The torque is zero throughout.
@@ -197,7 +197,7 @@ def _reach_m(link: LinkBound) -> float:
 
 
 def _middle_link(space: SearchSpace, joint: int) -> FloatArray:
-    """A ball of the middle mass around the joint's origin."""
+    """Return a ball of the middle mass around the joint's origin."""
     place = space.parameters.link(joint)
     mass = 0.5 * float(space.low[place][0] + space.high[place][0])
     pseudo = mass * np.diag([0.2, 0.2, 0.2, 1.0])

@@ -176,7 +176,7 @@ def _strange(problem: Problem, fits: Sequence[_OwnFit]) -> list[str]:
 
 
 def _cad_doubts(problem: Problem) -> Iterator[str]:
-    """What a comparison with CAD says of units, zeros and directions."""
+    """Yield what a comparison with CAD says of units, zeros and directions."""
     if problem.cad is None:
         return
     rank = problem.factors.rank

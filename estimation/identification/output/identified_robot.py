@@ -17,7 +17,7 @@ _BEYOND = 1e-6
 def identified_text(
     text: str, robot: Robot, parameters: Parameters, theta: Sequence[float], *, source: str
 ) -> str:
-    """A robot file with the identified numbers in it, and everything else as it was.
+    """Return a robot file with the identified numbers in it, and everything else as it was.
 
     Args:
         text: The robot file that the recordings carry.
@@ -119,7 +119,7 @@ def _dynamics(index: int, parameters: Parameters, theta: Sequence[float]) -> Joi
 
 
 def _inside(value: float, low: float | None, high: float | None, size: float) -> float:
-    """A value at its bound, which may be beyond it by what the solver and rounding leave."""
+    """Return a value at its bound, which may be beyond it by what the solver and rounding leave."""
     if low is not None and low - _BEYOND * size < value < low:
         return low
     if high is not None and high < value < high + _BEYOND * size:

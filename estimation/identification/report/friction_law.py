@@ -78,7 +78,7 @@ class JointFriction:
 
 
 def find_friction(result: Identification) -> tuple[JointFriction, ...]:
-    """The friction laws of all joints.
+    """Return the friction laws of all joints.
 
     Args:
         result: What was identified.

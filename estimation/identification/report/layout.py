@@ -60,7 +60,7 @@ class Cells:
 def start_sheet(
     result: Identification, title: str, height_in: float, *, has_legend: bool = True
 ) -> Sheet:
-    """An empty sheet of the report, within `sheet_style`.
+    """Return an empty sheet of the report, within `sheet_style`.
 
     Args:
         result: What was identified.
@@ -86,7 +86,7 @@ def joint_panels(
     *,
     labels: tuple[str, str],
 ) -> Sheet:
-    """A sheet with one panel per joint, all with the same level axis.
+    """Return a sheet with one panel per joint, all with the same level axis.
 
     Args:
         result: What was identified.

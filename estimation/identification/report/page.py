@@ -68,7 +68,7 @@ def write_page(
 
 
 def make_page(result: Identification, *, made_at: str, figures: Sequence[NamedSheet] = ()) -> str:
-    """The page as text; the same result gives the same text.
+    """Return the page as text; the same result gives the same text.
 
     Args:
         result: What was identified.

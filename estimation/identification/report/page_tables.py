@@ -215,7 +215,7 @@ def simulation_table(result: Identification) -> str:
 
 
 def payload_table(payload: PayloadResult) -> str:
-    """What the arm carries, with intervals.
+    """Return what the arm carries, with intervals.
 
     Args:
         payload: What was found.
@@ -235,7 +235,7 @@ def payload_table(payload: PayloadResult) -> str:
 
 
 def recordings_table(result: Identification) -> str:
-    """What was used, and what was left out.
+    """Return what was used, and what was left out.
 
     Args:
         result: What was identified.

@@ -141,7 +141,7 @@ def _rows(parameters: Sequence[BaseParameter], *, has_cad: bool) -> list[_Row]:
 
 
 def _part(rows: Sequence[_Row], first: int, length: int) -> list[_Row]:
-    """The lines of a column, which begins with a heading."""
+    """Return the lines of a column, which begins with a heading."""
     part = list(rows[first : first + length])
     if not part[0].is_heading:
         headings = [row for row in rows[:first] if row.is_heading]

@@ -36,7 +36,7 @@ def comparison_rows(result: Identification) -> list[tuple[str, ...]]:
 
 
 def floor_text(result: Identification) -> str:
-    """What stands beside the comparison.
+    """Return what stands beside the comparison.
 
     Args:
         result: What was compared.
@@ -75,7 +75,7 @@ def percent_text(value: float | None) -> str:
 
 
 def condition_text(value: float) -> str:
-    """A condition number, without digits that mean nothing.
+    """Return a condition number, without digits that mean nothing.
 
     Args:
         value: Which.
@@ -86,7 +86,7 @@ def condition_text(value: float) -> str:
 
 
 def range_text(low: float, high: float) -> str:
-    """A range of condition numbers.
+    """Return a range of condition numbers.
 
     Args:
         low: Its lower end.
@@ -97,7 +97,7 @@ def range_text(low: float, high: float) -> str:
 
 
 def seconds_text(value: float) -> str:
-    """A time, without powers of ten: `0.012`, `3.20`, `< 0.001`.
+    """Return a time, without powers of ten: `0.012`, `3.20`, `< 0.001`.
 
     Args:
         value: In seconds.
@@ -108,7 +108,7 @@ def seconds_text(value: float) -> str:
 
 
 def yes_or_no(value: bool) -> str:
-    """A truth.
+    """Return a truth.
 
     Args:
         value: It.

@@ -11,7 +11,7 @@ _GAP = 1.5
 
 
 def thin(t_s: FloatArray, values: FloatArray, points: int) -> tuple[FloatArray, FloatArray]:
-    """The least and the greatest value of each short span: no peak is lost.
+    """Return the least and the greatest value of each short span: no peak is lost.
 
     Args:
         t_s: Times, shape (n,).
@@ -39,7 +39,7 @@ def thin(t_s: FloatArray, values: FloatArray, points: int) -> tuple[FloatArray, 
 def with_gaps(
     t_s: FloatArray, values: FloatArray, period_s: float
 ) -> tuple[FloatArray, FloatArray]:
-    """The same curve with NaN wherever rows are missing, so that no line crosses a gap.
+    """Return the same curve with NaN wherever rows are missing, so that no line crosses a gap.
 
     Args:
         t_s: Times, shape (n,).
@@ -51,7 +51,7 @@ def with_gaps(
 
 
 def longest_part(t_s: FloatArray, period_s: float) -> slice:
-    """The longest segment of rows without a gap.
+    """Return the longest segment of rows without a gap.
 
     Args:
         t_s: Times, shape (n,).

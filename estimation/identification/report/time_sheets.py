@@ -64,7 +64,7 @@ def draw_torques(result: Identification, trace: Trace) -> Sheet:
 
 
 def draw_residuals(result: Identification, trace: Trace) -> Sheet:
-    """What is left of the torque over time; rows that do not count are shaded.
+    """Return what is left of the torque over time; rows that do not count are shaded.
 
     Args:
         result: What was identified.
@@ -143,7 +143,7 @@ def _cells(result: Identification) -> Cells:
 
 
 def _first_part(trace: Trace) -> slice:
-    """The rows that are shown of torques; all of them without an end."""
+    """Return the rows that are shown of torques; all of them without an end."""
     after = np.flatnonzero(trace.t_s - trace.t_s[:1] > _SHOWN_S)
     return slice(None, int(after[0]) if len(after) else None)
 
