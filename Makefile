@@ -44,6 +44,7 @@ acceptance: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/armature frames document > firmware_protocol/PROTOCOL.md
 	$(BIN)/python -m daq.recording.document > daq/recording/RECORDING_FORMAT.md
+	$(BIN)/python tests/support/rooms.py
 
 $(STAMP): pyproject.toml .ci/system-packages
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "armature needs Python 3.11 or newer: make PYTHON=python3.11 …")'

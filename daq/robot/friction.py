@@ -40,7 +40,7 @@ class FrictionShape:
         """Return what one unit of a term adds to the torque.
 
         Args:
-            term: As the robot file names it under `estimation.terms`.
+            term: As the robot file names it under `terms` of the robot file.
             speed_rad_s: Speeds, any shape.
 
         Raises:

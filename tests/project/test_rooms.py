@@ -18,7 +18,7 @@ def name_of(room: Path) -> str:
     return str(room.relative_to(PROJECT))
 
 
-@pytest.mark.parametrize("room", rooms(), ids=name_of)
+@pytest.mark.parametrize("room", list(rooms()), ids=name_of)
 def test_a_room_says_what_is_in_it(room: Path) -> None:
     assert len(modules(room)) <= MODULES_MAX
     assert all(sentence(module) for module in [room / "__init__.py", *modules(room)])
