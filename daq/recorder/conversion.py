@@ -239,5 +239,5 @@ def _session(data: bytes, journal: Path) -> Session:
 def _decoder(session: Session, journal: Path) -> ColumnDecoder:
     try:
         return ColumnDecoder(session)
-    except (DaqError, ProtocolError, ValueError) as error:
+    except (DaqError, ProtocolError) as error:
         raise JournalError(journal, f"its session is not understood: {error}") from error

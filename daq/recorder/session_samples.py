@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from daq.errors import ConfigError
 from daq.robot import parse_robot
-from daq.samples.batches import Session
+from daq.samples.batches import BatchError, Session, framing_of
 from daq.samples.sample import SampleLayout
 from firmware_protocol.codec import reply_codec
 from firmware_protocol.errors import UnknownNameError
-from firmware_protocol.fields import Framing
 from firmware_protocol.profiles import profile_named
 
 
@@ -17,9 +16,9 @@ def sample_size(session: Session) -> int | None:
     try:
         joints = len(parse_robot(session.robot_text, session.robot_source).joints)
         sizes = [
-            reply_codec(profile_named(board.profile), Framing(board.framing)).size
+            reply_codec(profile_named(board.profile), framing_of(board)).size
             for board in session.boards
         ]
-    except (ConfigError, UnknownNameError, ValueError):
+    except (ConfigError, UnknownNameError, BatchError):
         return None
     return SampleLayout(joints, sizes).size

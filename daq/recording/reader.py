@@ -23,7 +23,6 @@ from daq.recording.board_behaviour import BoardBehaviour, read_behaviours
 from daq.recording.checks import check_content, check_storage, check_version
 from daq.recording.errors import RecordingError, RecordingFormatError, reading
 from daq.recording.layout import IMPORT_LINK, ROBOT, SAMPLES, TABLES
-from daq.recording.quantiles import DurationHistogram
 from daq.robot import Robot, parse_robot
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -258,13 +257,6 @@ class Recording(Mapping[str, Column]):
         """Slices that cover all samples, to go through a long recording in little memory."""
         for start in range(0, self.sample_count, rows):
             yield slice(start, min(start + rows, self.sample_count))
-
-    def timing_us(self, name: str) -> dict[str, float]:
-        """Quantiles p50, p99, p999 and max of a column in ns such as `wake_ns`, in µs."""
-        histogram = DurationHistogram()
-        for block in self.blocks():
-            histogram.add(self[name][block])
-        return histogram.quantiles_us()
 
     # --- tables -----------------------------------------------------------------------------------
 

@@ -9,6 +9,8 @@ import secrets
 import stat
 from pathlib import Path
 
+from daq.recording.errors import RecordingExistsError, writing
+
 
 def create_file(path: Path, data: bytes) -> None:
     """Write a new file under a temporary name beside it, then name it: all of it or nothing.
@@ -75,6 +77,35 @@ def give_name(part: Path, path: Path) -> None:
     else:
         os.unlink(part)
     sync_directory(path.parent)
+
+
+def refuse_existing(path: Path) -> None:
+    """Raise for a name that is taken.
+
+    Raises:
+        RecordingExistsError: There is such a file.
+    """
+    if os.path.lexists(path):
+        raise RecordingExistsError(path, "exists and is not overwritten: choose another name")
+
+
+def publish(part: Path, path: Path) -> None:
+    """Give a finished recording its name, never that of another file.
+
+    Args:
+        part: Its temporary name, in the same directory.
+        path: Its name.
+
+    Raises:
+        RecordingExistsError: There is such a file.
+        RecordingWriteError: It cannot be named.
+    """
+    with writing(path):
+        try:
+            give_name(part, path)
+        except FileExistsError:
+            refuse_existing(path)
+            raise
 
 
 def sync_directory(path: Path) -> None:

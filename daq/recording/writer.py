@@ -21,7 +21,6 @@ import numpy as np
 from daq.recording.board_behaviour import BEHAVIOUR_NAMES
 from daq.recording.datasets import CHUNK_ROWS, ColumnWriter, TableWriter
 from daq.recording.errors import RecordingFormatError, writing
-from daq.recording.files import PatientFile, publish, refuse_existing
 from daq.recording.info import EventRow, RecordingInfo
 from daq.recording.layout import (
     COLUMNS,
@@ -32,8 +31,10 @@ from daq.recording.layout import (
     VERSION_MAJOR,
     VERSION_MINOR,
 )
+from daq.recording.patient_file import PatientFile
 from daq.recording.reader import Gap, open_recording
 from daq.recording.text import plain
+from daq.recording.whole_files import publish, refuse_existing
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

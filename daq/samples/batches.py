@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Meta
 
 from daq.errors import DaqError
+from firmware_protocol.fields import Framing
 
 SCHEMA = 1
 """Version of headers and samples. A reader refuses any other."""
@@ -148,6 +149,20 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
 
 class BatchError(DaqError, ValueError):
     """Bytes that are no batch of ours, or of another version."""
+
+
+def framing_of(board: BoardInfo) -> Framing:
+    """Return how frames are wrapped on a board's link.
+
+    Raises:
+        BatchError: The session names a framing that is not known here.
+    """
+    try:
+        return Framing(board.framing)
+    except ValueError:
+        known = ", ".join(framing.value for framing in Framing)
+        problem = f"board {board.name}: unknown framing {board.framing!a}; known: {known}"
+        raise BatchError(problem, code="unknown-framing") from None
 
 
 MessageT = TypeVar("MessageT", Header, Session)

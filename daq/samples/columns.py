@@ -18,10 +18,10 @@ from daq.recording import BoardBehaviour
 from daq.recording.info import RecordingInfo
 from daq.recording.states import Outcome
 from daq.robot import DrivenJoint, DrivenRobot, parse_robot
-from daq.samples.batches import BoardInfo, Session
+from daq.samples.batches import BatchError, BoardInfo, Session, framing_of
 from daq.samples.frame_arrays import Array, FrameArrays, si_values
 from daq.samples.sample import SampleLayout
-from firmware_protocol.fields import Field, Framing
+from firmware_protocol.fields import Field
 from firmware_protocol.profile import Profile
 from firmware_protocol.profiles import STATUS_BITS, profile_named
 
@@ -85,7 +85,7 @@ class InvalidFrames(NamedTuple):
 
 class _Board:
     def __init__(self, number: int, info: BoardInfo) -> None:
-        profile, framing = profile_named(info.profile), Framing(info.framing)
+        profile, framing = profile_named(info.profile), framing_of(info)
         self.number = number
         self.command = FrameArrays(profile.command, framing, f"command_{number}")
         self.reply = FrameArrays(profile.reply, framing, f"reply_{number}")
@@ -120,6 +120,7 @@ class ColumnDecoder:
     Raises:
         ConfigError: The session's robot file has mistakes.
         UnknownNameError: A board's profile is unknown.
+        BatchError: A board's framing is unknown, or the robot has a board that the session has not.
     """
 
     def __init__(self, session: Session) -> None:
@@ -129,8 +130,7 @@ class ColumnDecoder:
         self.layout = SampleLayout(
             len(self.robot.joints), [board.reply.size for board in self._boards]
         )
-        names = [board.name for board in session.boards]
-        self._board_of = [names.index(joint.drive.board) for joint in self.robot.joints]
+        self._board_of = [_board_of(joint, session) for joint in self.robot.joints]
         self._ready_bits = np.array(
             [_READY_BITS[joint.drive.output] for joint in self.robot.joints], np.uint16
         )
@@ -292,6 +292,14 @@ class ColumnDecoder:
             for number, field in self._bus_voltages.items():
                 grids[_BUS_VOLTAGE][number] = _grid(field.lsb)
         return {column: tuple(values) for column, values in grids.items()}
+
+
+def _board_of(joint: DrivenJoint, session: Session) -> int:
+    for number, board in enumerate(session.boards):
+        if board.name == joint.drive.board:
+            return number
+    problem = f"joint {joint.name}: its board {joint.drive.board} is not one of the session's"
+    raise BatchError(problem, code="no-such-board")
 
 
 def behaviour_of(profile: Profile) -> BoardBehaviour:

@@ -17,10 +17,10 @@ import numpy as np
 
 from daq.recording import RecordedEvent, RecordingWriter
 from daq.recording.errors import RecordingFormatError, RecordingWriteError, writing
-from daq.recording.files import publish, refuse_existing
 from daq.recording.info import RecordingInfo
 from daq.recording.layout import COLUMNS, IMPORT_LINK, ColumnAxis
 from daq.recording.text import plain
+from daq.recording.whole_files import publish, refuse_existing
 from daq.robot import Robot
 from estimation.importing.files import ArrayFile
 from estimation.importing.measurements import ImportOptions, Measurements

@@ -1,12 +1,9 @@
-"""The file below HDF5, and how it gets its name: durable, atomic, and never over another file."""
+"""The file that HDF5 writes into, made so that a full disk cannot crash HDF5."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-
-from daq.recording.errors import RecordingExistsError, writing
-from daq.recording.whole_files import give_name
 
 
 class PatientFile:
@@ -55,7 +52,7 @@ class PatientFile:
     # --- what HDF5 calls --------------------------------------------------------------------------
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Moves to a place."""
+        """Move to a place."""
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._end}[whence]
         self._position = base + offset
         return self._position
@@ -107,32 +104,3 @@ class PatientFile:
 
     def flush(self) -> None:
         """Nothing waits here."""
-
-
-def refuse_existing(path: Path) -> None:
-    """Raise for a name that is taken.
-
-    Raises:
-        RecordingExistsError: There is such a file.
-    """
-    if os.path.lexists(path):
-        raise RecordingExistsError(path, "exists and is not overwritten: choose another name")
-
-
-def publish(part: Path, path: Path) -> None:
-    """Renames a finished file.
-
-    Args:
-        part: Its temporary name, in the same directory.
-        path: Its name.
-
-    Raises:
-        RecordingExistsError: There is such a file.
-        RecordingWriteError: It cannot be renamed.
-    """
-    with writing(path):
-        try:
-            give_name(part, path)
-        except FileExistsError:
-            refuse_existing(path)
-            raise
