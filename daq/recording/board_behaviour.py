@@ -76,7 +76,9 @@ def read_behaviours(path: Path, attributes: Mapping[str, Any]) -> tuple[BoardBeh
         filters_hz = (behaviour.velocity_filter_hz, behaviour.current_filter_hz)
         if not (all(value >= 0 for value in row) and all(hz > 0 for hz in filters_hz)):
             raise RecordingFormatError(
-                path, f"no board behaves like {behaviour}: the file is damaged"
+                path,
+                f"no board behaves like {behaviour}: the file is damaged",
+                code="impossible-behaviour",
             )
         boards.append(replace(behaviour, is_reference_advanced=bool(row[2])))
     return tuple(boards)
@@ -89,6 +91,7 @@ def _of_format_1_0(path: Path, profile: str) -> BoardBehaviour:
             "format version 1.0 does not state how boards filter and hold what they are told, and "
             f"of the profile {profile!a} it is not known (known: "
             f"{', '.join(_OF_FORMAT_1_0)}): record again with this version of armature",
+            code="unknown-profile",
         )
     return _OF_FORMAT_1_0[profile]
 

@@ -86,20 +86,25 @@ def check_version(path: Path, file: h5py.File) -> None:
             for name in ("format", "version_major", "version_minor", "armature_version")
         )
     if plain(kind) != FORMAT:
-        raise RecordingFormatError(path, f"an HDF5 file, but no {FORMAT}")
+        raise RecordingFormatError(
+            path, f"an HDF5 file, but not an {FORMAT}", code="not-a-recording"
+        )
     for name, value in (("version_major", major), ("version_minor", minor)):
         if not _is_integer(value):
-            _refuse_attribute(path, name, value, "a whole number")
+            _refuse_attribute(path, name, value, "a whole number", code="wrong-attribute")
     if int(major) == VERSION_MAJOR:
         return
+    is_newer = int(major) > VERSION_MAJOR
     remedy = (
         "install a newer armature"
-        if int(major) > VERSION_MAJOR
+        if is_newer
         else "convert it with a version of armature that reads both "
         f"(armature {plain(writer) or 'unknown'} wrote it)"
     )
     raise RecordingVersionError(
-        path, f"format version {major}.{minor}, this armature reads {VERSION_MAJOR}.x: {remedy}"
+        path,
+        f"format version {major}.{minor}, this armature reads {VERSION_MAJOR}.x: {remedy}",
+        code="newer-version" if is_newer else "older-version",
     )
 
 
@@ -115,7 +120,11 @@ def check_storage(path: Path, file: h5py.File) -> None:
             if name is None and isinstance(file.get(group), h5py.Group):
                 name = stored_elsewhere(file[group])
     if name is not None:
-        raise RecordingFormatError(path, f"{name} is stored elsewhere: no recording has that")
+        raise RecordingFormatError(
+            path,
+            f"{name} is stored elsewhere, as nothing is in a recording: copy it into this file",
+            code="stored-elsewhere",
+        )
 
 
 def stored_elsewhere(group: h5py.Group) -> str | None:
@@ -146,7 +155,9 @@ def check_content(path: Path, file: h5py.File) -> dict[str, Any]:
         attributes = dict(file.attrs.items())
     if plain(attributes.get("complete")) != 1:
         raise RecordingIncompleteError(
-            path, "was not finished: `armature recover` makes it anew from its journal"
+            path,
+            "was not finished: `armature recover` makes it anew from its journal",
+            code="unfinished",
         )
     with reading(path):
         robot, groups = file.get(ROBOT), {name: _datasets(file.get(name)) for name in _GROUPS}
@@ -163,7 +174,9 @@ def check_content(path: Path, file: h5py.File) -> dict[str, Any]:
     ]
     if missing:
         raise RecordingIncompleteError(
-            path, f"{', '.join(missing)} missing: copy the file again, or recover its journal"
+            path,
+            f"{', '.join(missing)} missing: copy the file again, or recover its journal",
+            code="missing-parts",
         )
     _check_attributes(path, attributes, expected)
     _check_datasets(path, groups, attributes)
@@ -185,20 +198,22 @@ def _check_attributes(
         value = attributes[attribute.name]
         is_right, wanted = _KINDS[attribute.kind]
         if not is_right(value):
-            _refuse_attribute(path, attribute.name, value, wanted)
+            _refuse_attribute(path, attribute.name, value, wanted, code="wrong-attribute")
     boards = len(attributes["board_names"])
     for attribute in expected:
         value = attributes[attribute.name]
         if attribute.is_per_board and len(value) != boards:
             wanted = f"one for each of the {boards} boards of board_names"
-            _refuse_attribute(path, attribute.name, value, wanted)
+            _refuse_attribute(path, attribute.name, value, wanted, code="board-count")
 
 
-def _refuse_attribute(path: Path, name: str, value: Any, expected: str) -> NoReturn:
+def _refuse_attribute(path: Path, name: str, value: Any, expected: str, *, code: str) -> NoReturn:
     shown = ascii(plain(value))
     shown = shown if len(shown) <= _SHOWN_MAX else f"{shown[:_SHOWN_MAX]}…"
     raise RecordingFormatError(
-        path, f"its attribute {name} is {shown}, expected {expected}: the file is damaged"
+        path,
+        f"its attribute {name} is {shown}, expected {expected}: the file is damaged",
+        code=code,
     )
 
 
@@ -221,7 +236,9 @@ def _check_datasets(path: Path, groups: _Groups, attributes: Mapping[str, Any]) 
                 _check_dataset(path, groups[group][layout.name], layout, shape)
         if rows > limit:
             raise RecordingFormatError(
-                path, f"{group} has {rows} rows, limit {limit}: the file is damaged"
+                path,
+                f"{group} has {rows} rows, limit {limit}: the file is damaged",
+                code="too-many-rows",
             )
         for stored in groups[group].values():
             _check_size(path, stored)
@@ -234,6 +251,7 @@ def _check_dataset(path: Path, stored: _Stored, layout: Dataset, shape: tuple[in
             path,
             f"{stored.name} has shape {stored.shape} and type {stored.dtype}, expected {shape} "
             f"and {layout.dtype}; the file is damaged: copy it again, or recover its journal",
+            code="wrong-shape",
         )
 
 
@@ -246,6 +264,7 @@ def _check_size(path: Path, stored: _Stored) -> None:
             path,
             f"{stored.name} has chunks of {chunk_bytes} bytes, limit {CHUNK_BYTES_MAX}: the file "
             "is damaged, copy it again",
+            code="large-chunks",
         )
     declared = math.prod(stored.shape or (0,)) * item_bytes
     if declared > stored.stored_bytes * (_INFLATED_MAX if stored.chunks else 1):
@@ -253,6 +272,7 @@ def _check_size(path: Path, stored: _Stored) -> None:
             path,
             f"{stored.name} declares {declared} bytes and has {stored.stored_bytes}: the file is "
             "damaged, copy it again",
+            code="not-stored",
         )
 
 
@@ -264,18 +284,21 @@ def _check_robot(path: Path, dataset: h5py.Dataset, sha256: str) -> None:
             path,
             f"{ROBOT} has shape {shape} and type {dtype}, expected one text of "
             "variable length, the robot file: the file is damaged",
+            code="not-a-text",
         )
     with reading(path):
         text = dataset[()]
     if len(text) > FILE_SIZE_MAX:
         raise RecordingFormatError(
-            path, f"{ROBOT} has {len(text)} bytes, limit {FILE_SIZE_MAX}: the file is damaged"
+            path,
+            f"{ROBOT} has {len(text)} bytes, limit {FILE_SIZE_MAX}: the file is damaged",
+            code="too-large",
         )
     try:
         text.decode()
     except UnicodeDecodeError as error:
         raise RecordingFormatError(
-            path, f"{ROBOT} is no UTF-8 text ({error}): the file is damaged"
+            path, f"{ROBOT} is not UTF-8 text ({error}): the file is damaged", code="not-utf8"
         ) from error
     found = hashlib.sha256(text).hexdigest()
     if found != sha256:
@@ -283,6 +306,7 @@ def _check_robot(path: Path, dataset: h5py.Dataset, sha256: str) -> None:
             path,
             f"{ROBOT} has the SHA-256 {found[:12]}…, expected {ascii(sha256[:12])[1:-1]}… as its "
             "attribute robot_sha256 says: the file is damaged, or its robot was changed",
+            code="robot-changed",
         )
 
 
@@ -296,7 +320,7 @@ def _is_integer(value: Any) -> bool:
 
 
 def _is_utf8(value: Any) -> bool:
-    # What is no UTF-8 comes as surrogates, which cannot be printed.
+    # What is not UTF-8 comes as surrogates, which cannot be printed.
     return isinstance(value, str) and not any("\ud800" <= letter <= "\udfff" for letter in value)
 
 

@@ -2,7 +2,7 @@
 
 ```
 RecordingError (DaqError)               names the file, what is wrong with it and what to do
-├── RecordingFormatError (ValueError)   no recording, or a damaged one
+├── RecordingFormatError (ValueError)   not a recording, or a damaged one
 ├── RecordingVersionError               of a version that cannot be read here
 ├── RecordingIncompleteError            it was not finished, or parts of it are missing
 ├── RecordingExistsError                there is a file already, and nothing is overwritten
@@ -27,13 +27,13 @@ class RecordingError(DaqError):
         path: The file.
     """
 
-    def __init__(self, path: str | os.PathLike[str], message: str) -> None:
+    def __init__(self, path: str | os.PathLike[str], message: str, *, code: str = "") -> None:
         self.path = Path(path)
-        super().__init__(f"{self.path}: {message}")
+        super().__init__(f"{self.path}: {message}", code=code)
 
 
 class RecordingFormatError(RecordingError, ValueError):
-    """The file is no recording, or a damaged one."""
+    """The file is not a recording, or a damaged one."""
 
 
 class RecordingVersionError(RecordingError):
@@ -51,8 +51,15 @@ class RecordingExistsError(RecordingError):
 class RecordingWriteError(RecordingError, OSError):
     """The file cannot be written. `errno` says why, as far as that is known."""
 
-    def __init__(self, path: str | os.PathLike[str], message: str, number: int | None) -> None:
-        super().__init__(path, message)
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        message: str,
+        number: int | None,
+        *,
+        code: str = "not-writable",
+    ) -> None:
+        super().__init__(path, message, code=code)
         self.errno = number
 
 
@@ -71,7 +78,9 @@ def reading(path: Path) -> Iterator[None]:
         yield
     except _H5PY_ERRORS as error:
         raise RecordingFormatError(
-            path, f"damaged, or no recording ({error}): copy it again, or recover its journal"
+            path,
+            f"damaged, or not a recording ({error}): copy it again, or recover its journal",
+            code="damaged",
         ) from error
 
 

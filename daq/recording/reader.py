@@ -86,12 +86,14 @@ class Column:
 
     def __getitem__(self, key: Any) -> Any:
         if not self._dataset:
-            raise RecordingError(self._path, "is closed: read inside of its `with` block")
+            raise RecordingError(
+                self._path, "is closed: read inside its `with` block", code="closed"
+            )
         try:
             return self._dataset[key]
         except (OSError, RuntimeError) as error:
             raise RecordingFormatError(
-                self._path, f"{self.name} is damaged ({error}): copy the file again"
+                self._path, f"{self.name} is damaged ({error}): copy the file again", code="damaged"
             ) from error
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
@@ -203,13 +205,14 @@ class Recording(Mapping[str, Column]):
         try:
             robot = _parse(self.robot_text, f"robot in {self.path}")
         except ConfigError as error:
-            raise RecordingFormatError(self.path, str(error)) from error
+            raise RecordingFormatError(self.path, str(error), code="robot-mistakes") from error
         names = tuple(joint.name for joint in robot.joints)
         if names != self.joint_names:
             raise RecordingFormatError(
                 self.path,
                 f"its attribute joint_names is {', '.join(self.joint_names)}, its robot has "
                 f"{', '.join(names)}: the file is damaged",
+                code="other-joints",
             )
         return robot
 
@@ -271,7 +274,9 @@ class Recording(Mapping[str, Column]):
             )
         except UnicodeDecodeError as error:
             raise RecordingFormatError(
-                self.path, f"its events are no UTF-8 text ({error}): the file is damaged"
+                self.path,
+                f"its events are not UTF-8 text ({error}): the file is damaged",
+                code="not-utf8",
             ) from error
 
     @property
@@ -290,7 +295,9 @@ class Recording(Mapping[str, Column]):
 
     def _table_column(self, name: str) -> Column:
         if not self._file:
-            raise RecordingError(self.path, "is closed: read inside of its `with` block")
+            raise RecordingError(
+                self.path, "is closed: read inside its `with` block", code="closed"
+            )
         with reading(self.path):
             dataset = self._file[name]
         return Column(dataset, self.path)
@@ -306,7 +313,7 @@ def open_recording(path: str | os.PathLike[str]) -> Recording:
         The recording; a context manager that closes the file.
 
     Raises:
-        RecordingFormatError: It is no recording, or cannot be read.
+        RecordingFormatError: It is not a recording, or cannot be read.
         RecordingVersionError: It has a version that cannot be read here.
         RecordingIncompleteError: It was not finished, or parts of it are missing.
     """
@@ -332,15 +339,17 @@ def _open_file(path: Path) -> h5py.File:
     try:
         # To open a pipe would take until somebody writes to it.
         if not stat.S_ISREG(path.stat().st_mode):
-            raise RecordingFormatError(path, "is no regular file, so no recording")
+            raise RecordingFormatError(
+                path, "is not a regular file, so not a recording", code="not-a-file"
+            )
         with path.open("rb"):
             pass
     except RecordingError:
         raise
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise RecordingFormatError(path, f"cannot be read: {reason}") from error
+        raise RecordingFormatError(path, f"cannot be read: {reason}", code="unreadable") from error
     if not h5py.is_hdf5(path):
-        raise RecordingFormatError(path, "no HDF5 file, so no recording")
+        raise RecordingFormatError(path, "not an HDF5 file, so not a recording", code="not-hdf5")
     with reading(path):
         return h5py.File(path, "r", rdcc_nbytes=_CACHE_BYTES)

@@ -86,7 +86,9 @@ def refuse_existing(path: Path) -> None:
         RecordingExistsError: There is such a file.
     """
     if os.path.lexists(path):
-        raise RecordingExistsError(path, "exists and is not overwritten: choose another name")
+        raise RecordingExistsError(
+            path, "exists and is not overwritten: choose another name", code="exists"
+        )
 
 
 def publish(part: Path, path: Path) -> None:

@@ -141,7 +141,7 @@ class RecordingWriter:
             )
 
     def close(self, gaps: Iterable[tuple[int, int]] = ()) -> Written:
-        """Finishes the file, checks it and gives it its name.
+        """Finish the file, check it and give it its name.
 
         Args:
             gaps: First number and count of missing samples that the sample numbers do not show:
@@ -175,7 +175,7 @@ class RecordingWriter:
         return written
 
     def abandon(self) -> None:
-        """Close the file and removes it. Does nothing after `close`."""
+        """Close the file and remove it. Does nothing after `close`."""
         self._give_up()
         self.part.unlink(missing_ok=True)
 
@@ -195,7 +195,9 @@ class RecordingWriter:
         last = self._seq_runs[-1][1] if self._seq_runs else first - 1
         if first <= last or (steps <= 0).any():
             raise RecordingFormatError(
-                self.part, f"samples from {first} on follow {last}: their numbers must increase"
+                self.part,
+                f"samples from {first} on follow {last}: their numbers must increase",
+                code="not-increasing",
             )
         starts = np.flatnonzero(steps > 1) + 1
         firsts = [first, *seq[starts].tolist()]
@@ -256,7 +258,9 @@ class RecordingWriter:
                     checksum = zlib.crc32(recording[name][start : start + CHUNK_ROWS], checksum)
                 if len(recording[name]) != column.count or checksum != column.checksum:
                     raise RecordingFormatError(
-                        self.part, f"{name} does not read back as written: check disk and memory"
+                        self.part,
+                        f"{name} does not read back as written: check disk and memory",
+                        code="read-back",
                     )
             return Written(recording.sample_count, recording.gaps)
 

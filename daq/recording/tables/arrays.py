@@ -51,7 +51,7 @@ class Arrays:
     attributes: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def add(self, name: str, array: NDArray[Any]) -> None:
-        """An array if it is one of numbers, in one or two dimensions.
+        """Add an array if it is one of numbers, in one or two dimensions.
 
         Raises:
             TableError: It is too large, or there are two of that name.
@@ -61,17 +61,19 @@ class Arrays:
             return
         name = plain(name)
         if name in self.values:
-            raise TableError(self.path, f"two arrays are called {name}: rename one of them")
+            problem = f"two arrays are called {name}: rename one of them"
+            raise TableError(self.path, problem, code="same-name")
         self.check_bytes(8 * array.size, name)
         rows, columns = sorted((array.shape[0], math.prod(array.shape[1:])), reverse=True)
         if rows > ROWS_MAX or columns > COLUMNS_MAX:
             shape, limits = " × ".join(map(str, array.shape)), f"{ROWS_MAX} × {COLUMNS_MAX}"
-            raise TableError(self.path, f"{name} has {shape} values, limits {limits}")
-        with np.errstate(over="ignore"):  # of long doubles; infinite is no number of ours
+            problem = f"{name} has {shape} values, limits {limits}"
+            raise TableError(self.path, problem, code="too-large")
+        with np.errstate(over="ignore"):  # of long doubles; infinity is not one of our numbers
             self.values[name] = array.astype(np.float64, copy=False)
 
     def leave_out(self, name: str, reason: str) -> None:
-        """Something that is not used."""
+        """Note something that is not used."""
         self.left_out[plain(name)] = reason
 
     def check_bytes(self, size: int, name: str = "it") -> None:
@@ -81,7 +83,8 @@ class Arrays:
             TableError: It would.
         """
         if size > BYTES_MAX:
-            raise TableError(self.path, f"{name} unpacks to {size} bytes, limit {BYTES_MAX}")
+            problem = f"{name} unpacks to {size} bytes, limit {BYTES_MAX}"
+            raise TableError(self.path, problem, code="too-large")
 
     def check_count(self, count: int) -> None:
         """Refuse what would take too long to look through.
@@ -90,7 +93,7 @@ class Arrays:
             TableError: It would.
         """
         if count > ARRAYS_MAX:
-            raise TableError(self.path, f"more than {ARRAYS_MAX} arrays")
+            raise TableError(self.path, f"more than {ARRAYS_MAX} arrays", code="too-many-arrays")
 
 
 def unusable(dtype: np.dtype[Any], shape: Sequence[int]) -> str:
@@ -108,11 +111,13 @@ def check_file(path: Path) -> None:
     """
     try:
         if not path.is_file():
-            reason = "is not a file" if path.exists() else "there is no such file"
-            raise TableError(path, reason)
+            if path.exists():
+                raise TableError(path, "is not a file", code="not-a-file")
+            raise TableError(path, "there is no such file", code="no-such-file")
         with path.open("rb") as file:
             size = file.seek(0, 2)
     except OSError as error:
-        raise TableError(path, f"cannot be read: {error.strerror}") from error
+        raise TableError(path, f"cannot be read: {error.strerror}", code="unreadable") from error
     if size > BYTES_MAX:
-        raise TableError(path, f"{size} bytes, limit {BYTES_MAX}: cut it into parts")
+        problem = f"{size} bytes, limit {BYTES_MAX}: cut it into parts"
+        raise TableError(path, problem, code="too-large")

@@ -23,10 +23,10 @@ class TableError(DaqError, ValueError):
         problem: What is wrong with it.
     """
 
-    def __init__(self, path: Path, problem: str) -> None:
+    def __init__(self, path: Path, problem: str, *, code: str = "") -> None:
         self.path = path
         self.problem = problem
-        super().__init__(f"{path}: {problem}")
+        super().__init__(f"{path}: {problem}", code=code)
 
 
 class UnevenRowsError(TableError):
@@ -48,4 +48,4 @@ def damaged(path: Path, *kinds: type[Exception], part: str = "") -> Iterator[Non
         yield
     except kinds as error:
         what = f"{part} is damaged" if part else f"damaged, or not a {path.suffix} file"
-        raise TableError(path, f"{what}: {error}") from error
+        raise TableError(path, f"{what}: {error}", code="damaged") from error

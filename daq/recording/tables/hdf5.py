@@ -49,7 +49,8 @@ def read_hdf5(
                 elsewhere = stored_elsewhere(group)
                 items = [] if elsewhere else list(group.items())
             if elsewhere is not None:
-                raise TableError(path, f"{elsewhere} is stored elsewhere: copy it into this file")
+                problem = f"{elsewhere} is stored elsewhere: copy it into this file"
+                raise TableError(path, problem, code="stored-elsewhere")
             count += len(items)
             found.check_count(count)
             if depth == 0:

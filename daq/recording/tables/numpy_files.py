@@ -34,11 +34,11 @@ def read_npy(path: Path) -> NDArray[np.float64]:
     with damaged(path, *_ERRORS):
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     if not isinstance(array, np.ndarray):
-        raise TableError(path, "is an archive of arrays: call it .npz")
+        raise TableError(path, "is an archive of arrays: call it .npz", code="archive")
     found.add("it", array)
     for reason in found.left_out.values():
         problem = f"not an array of numbers in one or two dimensions: it has {reason}"
-        raise TableError(path, problem)
+        raise TableError(path, problem, code="not-numbers")
     return found.values["it"]
 
 
@@ -63,14 +63,15 @@ def read_npz(path: Path, *, only: Collection[str] | None = None) -> Arrays:
         found.check_count(len(entries))
         names = [entry.filename.removesuffix(".npy") for entry in entries]
         if twice := [name for name, count in Counter(names).items() if count > 1]:
-            raise TableError(path, f"two arrays are called {twice[0]}: save it anew")
+            problem = f"two arrays are called {twice[0]}: save it anew"
+            raise TableError(path, problem, code="same-name")
         for name, entry in zip(names, entries, strict=True):
             if only is not None and name not in only:
                 continue
             if entry.filename.endswith(".npy"):
                 _read_member(found, archive, name, entry)
             else:
-                found.leave_out(name, "no array")
+                found.leave_out(name, "not an array")
     return found
 
 
@@ -90,7 +91,7 @@ def _read_member(
         return
     if dtype.itemsize * math.prod(shape) > entry.file_size:
         problem = f"it says that it has shape {shape}, but has {entry.file_size} bytes"
-        raise TableError(found.path, f"{name} is damaged: {problem}")
+        raise TableError(found.path, f"{name} is damaged: {problem}", code="damaged")
     with damaged(found.path, *_ERRORS, *_ZIP_ERRORS, part=name), archive.open(entry) as member:
         array = np.lib.format.read_array(member, allow_pickle=False)
     found.add(name, array)

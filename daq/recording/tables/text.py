@@ -99,7 +99,7 @@ def _opened(path: Path) -> Iterator[TextIO]:
             while unpacked.tell() <= BYTES_MAX and (block := packed.read(_BLOCK_BYTES)):
                 unpacked.write(block)
         if unpacked.tell() > BYTES_MAX:
-            raise TableError(path, f"unpacks to more than {BYTES_MAX} bytes")
+            raise TableError(path, f"unpacks to more than {BYTES_MAX} bytes", code="too-large")
         unpacked.seek(0)
         yield _as_text(path, unpacked)
 
@@ -115,6 +115,7 @@ def _as_text(path: Path, file: IO[bytes]) -> TextIO:
             path,
             "has zero bytes: looks like UTF-16 without a byte order mark, or is not text; save it "
             "as UTF-8",
+            code="zero-bytes",
         )
     return io.TextIOWrapper(file, encoding=encoding, errors="replace", newline="")
 
@@ -169,7 +170,8 @@ class _Text:
         line = self._file.readline(LINE_MAX + 1)
         self._line += bool(line)
         if len(line) > LINE_MAX:
-            raise TableError(self._path, f"a line of more than {LINE_MAX} characters")
+            problem = f"a line of more than {LINE_MAX} characters"
+            raise TableError(self._path, problem, code="long-line")
         return line
 
     def _next(self) -> tuple[str, str]:
@@ -202,7 +204,8 @@ class _Text:
             if columns > COLUMNS_MAX and '"' in line:  # some may be part of a name
                 columns = len(self._cells(line))
         if columns > COLUMNS_MAX:
-            raise TableError(self._path, f"{columns} columns, limit {COLUMNS_MAX}")
+            problem = f"{columns} columns, limit {COLUMNS_MAX}"
+            raise TableError(self._path, problem, code="too-many-columns")
 
     def _number(self, cell: str) -> float | None:
         if cell.lower() in _HOLES:
@@ -244,13 +247,14 @@ class _Text:
                 continue
             count += 1
             if count > ROWS_MAX:
-                raise TableError(self._path, f"more than {ROWS_MAX} rows")
+                raise TableError(self._path, f"more than {ROWS_MAX} rows", code="too-many-rows")
             cells = self._cells(line)
             if len(cells) != len(self._titles):
                 raise UnevenRowsError(
                     self._path,
                     f"line {self._line} has {len(cells)} values, expected {len(self._titles)}: is "
                     f"{self._delimiter!r} the delimiter?",
+                    code="uneven-rows",
                 )
             numbers = [self._number(cell) for cell in cells]
             texts = texts or [number is None for number in numbers]
@@ -264,6 +268,7 @@ class _Text:
                     self._path,
                     f"column {self._titles[place]} line {self._line}: {cells[place][:_SHOWN]!r}, "
                     "expected a number",
+                    code="not-a-number",
                 )
             yield [number for number in row if number is not None]
 

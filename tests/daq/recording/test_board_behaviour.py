@@ -89,6 +89,7 @@ def test_another_profile_in_format_1_0_is_refused_by_who_must_know(path: Path) -
         assert len(recording["seq"]) == 300
         with pytest.raises(RecordingFormatError) as refused:
             _ = recording.board_behaviours
+    assert refused.value.code == "unknown-profile"
     assert "'fourth'" in str(refused.value)
 
 
@@ -96,8 +97,9 @@ def test_another_profile_in_format_1_0_is_refused_by_who_must_know(path: Path) -
 def test_from_1_1_on_nothing_may_be_missing(path: Path, name: str) -> None:
     with h5py.File(path, "r+") as file:
         del file.attrs[name]
-    with pytest.raises(RecordingIncompleteError):
+    with pytest.raises(RecordingIncompleteError) as refused:
         open_recording(path)
+    assert refused.value.code == "missing-parts"
 
 
 @pytest.mark.parametrize("name", ADDED)
@@ -105,8 +107,9 @@ def test_from_1_1_on_nothing_may_be_missing(path: Path, name: str) -> None:
 def test_what_no_board_does(path: Path, name: str, value: float) -> None:
     with h5py.File(path, "r+") as file:
         file.attrs[name] = np.array([1.0, value])
-    with open_recording(path) as recording, pytest.raises(RecordingFormatError):
+    with open_recording(path) as recording, pytest.raises(RecordingFormatError) as refused:
         _ = recording.board_behaviours
+    assert refused.value.code == "impossible-behaviour"
 
 
 @pytest.mark.parametrize("change", [{"velocity_filter_hz": 0.0}, {"current_filter_hz": 0.0}])
@@ -115,8 +118,9 @@ def test_a_filter_lets_something_through(tmp_path: Path, change: dict[str, Any])
     path = make_recording(
         tmp_path / "r.h5", {"seq": np.arange(300)}, behaviour=BoardBehaviour(**values)
     )
-    with open_recording(path) as recording, pytest.raises(RecordingFormatError):
+    with open_recording(path) as recording, pytest.raises(RecordingFormatError) as refused:
         _ = recording.board_behaviours
+    assert refused.value.code == "impossible-behaviour"
 
 
 def test_no_filter_is_an_infinite_one(tmp_path: Path) -> None:

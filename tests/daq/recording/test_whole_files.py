@@ -54,7 +54,7 @@ def test_what_cannot_be_renamed_leaves_no_name_behind(
 
     monkeypatch.setattr(whole_files.os, "link", refuse)
     monkeypatch.setattr(whole_files.os, "replace", refuse)
-    with pytest.raises(OSError, match="Input/output") as caught:
+    with pytest.raises(OSError) as caught:
         create_file(tmp_path / "a", b"x")
     assert caught.value.errno == errno.EIO
     assert content(tmp_path) == {}

@@ -74,8 +74,9 @@ def test_nothing_is_ever_overwritten(
 ) -> None:
     path = tmp_path / "run.h5"
     path.write_text("precious")
-    with pytest.raises(RecordingExistsError, match=r"run\.h5: exists and is not overwritten"):
+    with pytest.raises(RecordingExistsError) as refused:
         RecordingWriter(path, decoder.recording_info("x"))
+    assert (refused.value.path, refused.value.code) == (path, "exists")
     path.unlink()
     writer = RecordingWriter(path, decoder.recording_info("x"))
     writer.append(decoder.decode(samples))
@@ -140,14 +141,15 @@ def test_an_abandoned_one_leaves_nothing(
 def test_numbers_must_increase(tmp_path: Path, decoder: ColumnDecoder, samples: Array) -> None:
     for parts in ((samples[::-1],), (samples[:100], samples[99:200]), (samples[[5, 5]],)):
         writer = RecordingWriter(tmp_path / "run.h5", decoder.recording_info("x"))
-        with pytest.raises(RecordingFormatError, match="must increase"):
+        with pytest.raises(RecordingFormatError) as refused:
             for part in parts:
                 writer.append(decoder.decode(part))
+        assert refused.value.code == "not-increasing"
         writer.abandon()
 
 
 def test_a_directory_that_is_not_there(tmp_path: Path, decoder: ColumnDecoder) -> None:
-    with pytest.raises(RecordingWriteError, match="No such file or directory") as caught:
+    with pytest.raises(RecordingWriteError) as caught:
         RecordingWriter(tmp_path / "gone" / "run.h5", decoder.recording_info("x"))
     assert caught.value.errno == errno.ENOENT
 
@@ -164,8 +166,9 @@ def test_a_file_that_reads_back_differently_is_not_published(
         return pwrite(descriptor, bytes(len(data)) if len(data) > 4000 else data, offset)
 
     monkeypatch.setattr(os, "pwrite", forget)
-    with pytest.raises(RecordingFormatError):
+    with pytest.raises(RecordingFormatError) as refused:
         writer.close()
+    assert refused.value.path == writer.part
     assert os.listdir(tmp_path) == ["run.h5.part"]
 
 
