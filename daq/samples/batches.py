@@ -195,15 +195,17 @@ def decode_session(data: bytes) -> Session:
 
 def _decode(decoder: msgspec.json.Decoder[MessageT], what: str, data: bytes) -> MessageT:
     if len(data) > HEADER_MAX:
-        raise BatchError(f"{what} of {len(data)} bytes, at most {HEADER_MAX} are allowed")
+        problem = f"{what} of {len(data)} bytes, at most {HEADER_MAX} are allowed"
+        raise BatchError(problem, code="too-large")
     try:
         message = decoder.decode(data)
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise BatchError(f"no {what}: {error}") from error
+        raise BatchError(f"not a {what}: {error}", code="malformed") from error
     if message.schema != SCHEMA:
         raise BatchError(
             f"stream schema {message.schema}, this version of armature understands {SCHEMA}: "
-            "use the same version on both sides"
+            "use the same version on both sides",
+            code="other-schema",
         )
     return message
 

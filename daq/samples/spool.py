@@ -59,9 +59,9 @@ class SpoolError(DaqError, OSError):
         path: The file.
     """
 
-    def __init__(self, path: Path, message: str) -> None:
+    def __init__(self, path: Path, message: str, *, code: str = "") -> None:
         self.path = path
-        super().__init__(f"{path}: {message}")
+        super().__init__(f"{path}: {message}", code=code)
 
 
 class SpoolWriter:
@@ -110,7 +110,7 @@ class SpoolWriter:
                 temporary.unlink(missing_ok=True)
                 raise
         except OSError as error:
-            raise SpoolError(path, _why_not_made(error, size)) from error
+            raise _not_made(path, error, size) from error
 
     def write(self, record: bytes) -> None:
         """Keep a framed batch, in place of the oldest. Makes no system call and never raises."""
@@ -145,10 +145,13 @@ class SpoolWriter:
         os.close(self._file)
 
 
-def _why_not_made(error: OSError, size: int) -> str:
+def _not_made(path: Path, error: OSError, size: int) -> SpoolError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"no room for the {size / 1e6:.0f} MB of the spool: remove old spools or enlarge it"
-    return f"the spool cannot be made: {error.strerror}"
+        problem = (
+            f"no room for the {size / 1e6:.0f} MB of the spool: remove old spools or enlarge it"
+        )
+        return SpoolError(path, problem, code="no-room")
+    return SpoolError(path, f"the spool cannot be made: {error.strerror}", code="not-writable")
 
 
 class SpoolReader:
@@ -171,12 +174,14 @@ class SpoolReader:
         try:
             self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
-            raise SpoolError(path, f"cannot be read: {error.strerror}") from error
+            raise SpoolError(
+                path, f"cannot be read: {error.strerror}", code="unreadable"
+            ) from error
         try:
             self._map = self._open()
             record = read_record(memoryview(self._map)[: self._first], _HEAD.size)
             if record is None or record.kind != KIND_SESSION:
-                raise SpoolError(path, "is no spool: its session is damaged")
+                raise SpoolError(path, "is not a spool: its session is damaged", code="not-a-spool")
             self.session_data = record.header
             self.session: Session = decode_session(record.header)
         except BaseException:
@@ -187,11 +192,12 @@ class SpoolReader:
         size = os.fstat(self._file).st_size
         head = os.pread(self._file, _HEAD.size, 0)
         if len(head) < _HEAD.size or not head.startswith(_MAGIC):
-            raise SpoolError(self.path, "is no spool")
+            raise SpoolError(self.path, "is not a spool", code="not-a-spool")
         _, self._first, self._slot_size, self._slots = _HEAD.unpack(head)
         needed = self._first + self._slots * self._slot_size
         if size < needed or self._slot_size <= _SLOT.size or not self._slots:
-            raise SpoolError(self.path, f"is cut: {size} bytes, expected {needed}")
+            problem = f"is cut: {size} bytes, expected {needed}"
+            raise SpoolError(self.path, problem, code="cut")
         return mmap.mmap(self._file, needed, access=mmap.ACCESS_READ)
 
     def __enter__(self) -> Self:

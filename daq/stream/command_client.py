@@ -1,4 +1,4 @@
-"""Gives commands to a loop and waits for its answers.
+"""A client that gives commands to a loop and waits for its answers.
 
     with CommandClient(robot_endpoints().commands) as robot:
         robot.ask(Enable())
@@ -92,7 +92,7 @@ class CommandClient:
         self._last_id += 1
         deadline = time.monotonic() + timeout_s
         if not self._wait(zmq.POLLOUT, deadline) or not self._send(command, payload, deadline):
-            raise self._timeout(timeout_s, "was not sent")
+            raise self._timeout(timeout_s, "was not sent", code="not-sent")
         while self._wait(zmq.POLLIN, deadline):
             answer = _decode_answer(self._socket.recv_multipart()[-1])
             if answer.id != self._last_id:
@@ -104,10 +104,10 @@ class CommandClient:
             if isinstance(command, Status):
                 return _decode_status(answer.result)
             return msgspec.json.decode(answer.result)
-        raise self._timeout(timeout_s, "was not answered")
+        raise self._timeout(timeout_s, "was not answered", code="no-answer")
 
     def status(self, timeout_s: float = TIMEOUT_S) -> LoopStatus:
-        """How the loop is.
+        """Return the status of the loop.
 
         Raises:
             CommandTimeoutError: Nobody answers.
@@ -143,8 +143,8 @@ class CommandClient:
             progress: Called with the number of rows that are there.
 
         Raises:
-            ConfigError: It is no such table.
-            CommandRefusedError: It crosses a limit, for one; nothing will be played.
+            ConfigError: It is not such a table.
+            CommandRefusedError: It crosses a limit, for example; nothing will be played.
             CommandTimeoutError: Nobody answers.
         """
         if rows.ndim != 2 or rows.shape[1] == 0 or rows.shape[1] % (3 if has_torque else 2):
@@ -186,8 +186,9 @@ class CommandClient:
         remaining_ms = max(0.0, deadline - time.monotonic()) * 1000.0
         return bool(self._socket.poll(round(remaining_ms), events) & events)
 
-    def _timeout(self, timeout_s: float, what: str) -> CommandTimeoutError:
+    def _timeout(self, timeout_s: float, what: str, *, code: str) -> CommandTimeoutError:
         return CommandTimeoutError(
             f"{self.endpoint}: the command {what} within {timeout_s:g} s: "
-            f"{how_to_reach(self.endpoint)}"
+            f"{how_to_reach(self.endpoint)}",
+            code=code,
         )

@@ -1,4 +1,4 @@
-"""Where the loop can be reached, and who may: local sockets by directory, TCP by CURVE keys.
+"""Where a loop can be reached: local sockets, guarded by a directory, and TCP, by CURVE keys.
 
 A robot is named by its runtime directory or by an address `tcp://HOST:PORT`: commands go to PORT,
 samples come from PORT + 1. One socket may listen locally without keys and on TCP with them: ZeroMQ
@@ -44,7 +44,7 @@ def robot_endpoints(where: Where = None) -> RobotEndpoints:
         where: Its runtime directory (by default the usual one) or its address `tcp://HOST:PORT`.
 
     Raises:
-        ConfigError: The directory is not there or open to others, or it is no such address.
+        ConfigError: The directory is not there or open to others, or it is not such an address.
     """
     if isinstance(where, str) and where.startswith("tcp://"):
         host, port = _split(where)
@@ -81,8 +81,8 @@ def check_endpoint(endpoint: str, keys: Keys | None) -> None:
 def bind(socket: Socket, endpoints: Sequence[str], keys: Keys | None) -> None:
     """Bind a server's socket, first where no keys are needed.
 
-    Who gives keys must have made an `daq.stream.gateway.access.Access` in the same context: without
-    one, nobody is let in.
+    With keys there must be a `daq.stream.gateway.access.Access` in the same context: without one,
+    nobody is let in.
 
     Raises:
         ConfigError: An endpoint is refused by `check_endpoint`; nothing was bound then.
@@ -90,7 +90,7 @@ def bind(socket: Socket, endpoints: Sequence[str], keys: Keys | None) -> None:
     """
     for endpoint in endpoints:
         check_endpoint(endpoint, keys)
-    # Who connects and then says nothing does not keep a file for long.
+    # A client that connects and then says nothing does not keep a file open for long.
     socket.handshake_ivl = _HANDSHAKE_MS
     for endpoint in sorted(endpoints, key=lambda endpoint: not endpoint.startswith(_LOCAL)):
         if not endpoint.startswith(_LOCAL) and keys is not None:
@@ -103,7 +103,9 @@ def bind(socket: Socket, endpoints: Sequence[str], keys: Keys | None) -> None:
         try:
             socket.bind(endpoint)
         except zmq.ZMQError as error:
-            raise BindError(f"{endpoint}: cannot be opened: {error.strerror}") from error
+            raise BindError(
+                f"{endpoint}: cannot be opened: {error.strerror}", code="not-opened"
+            ) from error
         if endpoint.startswith("ipc://"):
             # The directory says who may enter; the socket itself must be writable for its group.
             os.chmod(endpoint.removeprefix("ipc://"), _SOCKET_MODE)

@@ -216,7 +216,8 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         code: For programs: `malformed`, `oversized`, `unknown`, `out-of-limit`, `not-now`,
-            `not-homed`, `failed`.
+            `not-homed`, `failed`; from the gateway also `no-answer` (the loop is silent),
+            `too-late` and `too-many` (requests are waiting).
         message: For people: what, value and limit, what to do.
     """
 

@@ -74,7 +74,7 @@ class ClientRequest(NamedTuple):
 
 
 class BadRequestError(RefusedError):
-    """A request that is none.
+    """A request that cannot be read or is not allowed.
 
     Attributes:
         id: Of the request, as far as it could be read; else 0.
@@ -130,7 +130,7 @@ def check_sizes(data: int, payload: int) -> None:
 
 
 def carry_out(request: RawRequest, handler: Handler, *, expires_ns: int = 0) -> bytes:
-    """Do what is asked for, unless it is too late for that.
+    """Carry out a request, unless it is too late for that.
 
     Args:
         request: What is asked for.
@@ -142,7 +142,7 @@ def carry_out(request: RawRequest, handler: Handler, *, expires_ns: int = 0) -> 
         The answer.
 
     Raises:
-        Exception: What the handler raised, if it is no `RefusedError`.
+        Exception: What the handler raised, unless it is a `RefusedError`.
     """
     number = 0
     try:
@@ -150,7 +150,7 @@ def carry_out(request: RawRequest, handler: Handler, *, expires_ns: int = 0) -> 
         number = command.id
         expires_ns = min(filter(None, (expires_ns, command.expires_ns)), default=0)
         if expires_ns and time.monotonic_ns() > expires_ns and not isinstance(command, Stop):
-            raise RefusedError("not-now", "this came too late: nothing was done")
+            raise RefusedError("too-late", "this came too late: nothing was done")
         result = handler(command, payload)
     except BadRequestError as error:
         return refuse(error.id, error)
@@ -160,13 +160,16 @@ def carry_out(request: RawRequest, handler: Handler, *, expires_ns: int = 0) -> 
 
 
 def refuse(id: int, error: RefusedError) -> bytes:  # noqa: A002 - the answer's own word
-    """Return the answer to a command that was not."""
+    """Return the answer to a command that was refused."""
     refusal = Refusal(code=error.code, message=error.message[:_MESSAGE_MAX])
     return _encode(Answer(id=id, ok=False, error=refusal))
 
 
 def nearest_command(name: str) -> str:
-    """The command whose letter pairs are most like a name's; in 10 µs, which difflib is not."""
+    """Return the command that is most like a name, by pairs of letters.
+
+    Takes 10 µs; difflib would take far longer.
+    """
     pairs = _pairs(name[:40])
     return max(COMMAND_NAMES, key=lambda known: len(pairs & _PAIRS[known]) / len(_PAIRS[known]))
 

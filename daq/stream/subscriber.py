@@ -1,4 +1,4 @@
-"""Receives what a loop publishes, as arrays in SI units: for live views and scripts of your own.
+"""A subscription to a loop's samples as arrays in SI units, for live views and your own scripts.
 
     from daq.stream.subscriber import Subscriber
 
@@ -77,7 +77,7 @@ class Subscriber:
     """A subscription to a loop's samples.
 
     The first batch comes within about a second. When the loop is started again, its new session is
-    followed by itself.
+    followed automatically.
 
     Args:
         where: The robot's runtime directory (by default the usual one), its address
@@ -177,7 +177,8 @@ class Subscriber:
         if not self._socket.poll(round(remaining_ms)):
             raise StreamTimeoutError(
                 f"{self.endpoint}: nothing received for {timeout_s:g} s: "
-                f"{how_to_reach(self.endpoint)}"
+                f"{how_to_reach(self.endpoint)}",
+                code="nothing-received",
             )
         return self._socket.recv_multipart()
 
@@ -186,7 +187,7 @@ class Subscriber:
         try:
             session = decode_session(data)
         except BatchError as error:
-            raise StreamMismatchError(f"{self.endpoint}: {error}") from error
+            raise StreamMismatchError(f"{self.endpoint}: {error}", code=error.code) from error
         if session == self.session:
             return
         _check_fingerprint(self.endpoint, session)
@@ -195,11 +196,11 @@ class Subscriber:
         self._next_seq = None
 
     def _decode(self, header_data: bytes, payload: bytes) -> LiveBatch | None:
-        """Return a batch, None before its session is known and when it came before."""
+        """Return a batch; None before its session is known, and for one that came before."""
         try:
             header = decode_header(header_data)
         except BatchError as error:
-            raise StreamMismatchError(f"{self.endpoint}: {error}") from error
+            raise StreamMismatchError(f"{self.endpoint}: {error}", code=error.code) from error
         session, decoder = self.session, self._decoder
         if session is None or decoder is None or header.session != session.session:
             return None
@@ -207,11 +208,13 @@ class Subscriber:
         if header.seq < expected:
             return None
         size = decoder.layout.size
-        if header.fingerprint != session.fingerprint or len(payload) != header.count * size:
+        is_ours = header.fingerprint == session.fingerprint
+        if not is_ours or len(payload) != header.count * size:
             raise StreamMismatchError(
                 f"{self.endpoint}: batch {header.seq} has fingerprint {header.fingerprint} and "
                 f"{len(payload)} bytes, expected {session.fingerprint} and {header.count} samples "
-                f"of {size} bytes"
+                f"of {size} bytes",
+                code="wrong-size" if is_ours else "other-fingerprint",
             )
         self.missed += header.seq - expected
         self._next_seq = header.seq + header.count
@@ -226,5 +229,6 @@ def _check_fingerprint(endpoint: str, session: Session) -> None:
         raise StreamMismatchError(
             f"{endpoint}: the loop's boards have the wire format {session.fingerprint} "
             f"({', '.join(board.profile for board in session.boards)}), here it is "
-            f"{ours or 'unknown'}: use the same version of armature on both sides"
+            f"{ours or 'unknown'}: use the same version of armature on both sides",
+            code="other-wire-format",
         )

@@ -135,7 +135,8 @@ def _lock(path: Path) -> FileLock:
             if time.monotonic() > deadline_s:
                 raise BindError(
                     f"{path}: the gateway of an earlier loop does not end (process "
-                    f"{error.holder.process}): end it first"
+                    f"{error.holder.process}): end it first",
+                    code="earlier-gateway",
                 ) from None
         time.sleep(0.02)
 

@@ -103,12 +103,14 @@ class GatewayLink:
         while (report := self.read_report()) is None:
             remaining_s = deadline_s - time.monotonic()
             if remaining_s <= 0.0:
-                raise BindError(f"the gateway to clients did not start within {timeout_s:g} s")
+                problem = f"the gateway to clients did not start within {timeout_s:g} s"
+                raise BindError(problem, code="not-started")
             if self._process.poll() is not None:
-                raise BindError(f"the gateway to clients ended with {self._process.returncode}")
+                problem = f"the gateway to clients ended with {self._process.returncode}"
+                raise BindError(problem, code="ended")
             select.select([self._stream], [], [], min(remaining_s, 0.1))
         if report.problem:
-            raise BindError(report.problem)
+            raise BindError(report.problem, code="not-opened")
 
     # --- in the loop's cycle: nothing of this waits or raises -------------------------------------
 

@@ -46,7 +46,8 @@ class PlotJugglerStream:
             self._socket.close()
             raise BindError(
                 f"{endpoint}: cannot be opened for PlotJuggler: {error.strerror}; "
-                "is another loop running with it?"
+                "is another loop running with it?",
+                code="not-opened",
             ) from error
 
     def send(self, time_s: bytes, values: bytes) -> None:

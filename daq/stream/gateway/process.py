@@ -48,8 +48,8 @@ _DEAF_S = 1.0
 _AT_ONCE = 256
 _TURN_MS = 100
 _LINGER_MS = 200
-_NO_ANSWER = RefusedError("not-now", "the loop does not answer: nothing was done")
-_TOO_LATE = RefusedError("not-now", "this waited for too long: nothing was done")
+_NO_ANSWER = RefusedError("no-answer", "the loop does not answer: nothing was done")
+_TOO_LATE = RefusedError("too-late", "this waited for too long: nothing was done")
 _POLLIN = int(zmq.POLLIN)
 
 
@@ -161,7 +161,7 @@ class Gateway:
                 self._server.answer(asked, answer)
 
     def _receive(self, end: socket.socket) -> bytes | None:
-        """The next packet; empty when the loop is gone and has left none, None for none yet."""
+        """Return the next packet: None for none yet, empty for a loop that is gone."""
         try:
             return bytes(self._buffer[: end.recv_into(self._buffer)])
         except BlockingIOError:

@@ -51,12 +51,12 @@ class RequestQueue:
         """
         queue, key = self._queue_of(asked)
         if self._waiting[key] >= PER_CLIENT_MAX or len(queue) >= WAITING_MAX:
-            raise RefusedError("not-now", "too many requests are waiting: nothing was done")
+            raise RefusedError("too-many", "too many requests are waiting: nothing was done")
         self._waiting[key] += 1
         queue.append((asked, self._now_s()))
 
     def take(self) -> tuple[Asked, bool] | None:
-        """The next request, and whether it has waited for too long; None when there is none."""
+        """Return the next request and whether it has waited for too long; None for no request."""
         queue = self._urgent or self._usual
         if not queue:
             return None

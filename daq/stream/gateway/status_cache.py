@@ -42,6 +42,6 @@ class StatusCache:
             self._result, self._since_s = bytes(answer.result) if answer.ok else None, self._now_s()
 
     def forget(self, command: AnyCommand) -> None:
-        """A command goes to the loop: what was true before need not be after it."""
+        """Drop the status when a command goes to the loop: it need not be true after that."""
         if not isinstance(command, _UNCHANGING):
             self._result = None

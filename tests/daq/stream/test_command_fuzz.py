@@ -28,7 +28,7 @@ from daq.stream.messages import (
     Status,
 )
 
-CODES = {"malformed", "oversized", "unknown", "not-now", "not-homed"}
+CODES = {"malformed", "oversized", "unknown", "not-now", "not-homed", "too-late"}
 VALID = [
     Status(),
     Enable(id=3),

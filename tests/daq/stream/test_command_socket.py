@@ -142,10 +142,10 @@ def test_many_parts_are_discarded_some_at_a_time(polled: Any, peer: Any) -> None
 def test_refusal_reaches_the_client(server: Any, runtime: RuntimeDirectory, loop: Any) -> None:
     loop.refusal = RefusedError("not-now", "state is idle")
     with CommandClient(runtime.commands) as client:
-        with pytest.raises(CommandRefusedError, match="state is idle") as caught:
+        with pytest.raises(CommandRefusedError) as caught:
             client.ask(Enable())
 
-        assert caught.value.code == "not-now"
+        assert (caught.value.code, caught.value.message) == ("not-now", "state is idle")
         assert isinstance(client.status(), LoopStatus)
 
 
@@ -240,8 +240,9 @@ def test_command_is_not_kept_for_a_loop_that_comes_later(
     runtime: RuntimeDirectory, loop: Any, polled_server: Any
 ) -> None:
     with CommandClient(runtime.commands) as client:
-        with pytest.raises(CommandTimeoutError, match="is the loop running"):
+        with pytest.raises(CommandTimeoutError) as caught:
             client.ask(Enable(), timeout_s=0.1)
+        assert caught.value.code == "not-sent"
         assert client.tell(Enable()) is False
 
         server = polled_server(runtime.commands)
@@ -286,5 +287,7 @@ def test_trajectory_is_sent_in_chunks(server: Any, runtime: RuntimeDirectory, lo
 def test_trajectory_of_wrong_shape(
     server: Any, runtime: RuntimeDirectory, shape: tuple[int, ...]
 ) -> None:
-    with CommandClient(runtime.commands) as client, pytest.raises(ConfigError, match="q and dq"):
+    with CommandClient(runtime.commands) as client, pytest.raises(ConfigError) as refused:
         client.send_trajectory(np.zeros(shape))
+    assert refused.value.source == "trajectory"
+    assert str(shape) in refused.value.problems[0]

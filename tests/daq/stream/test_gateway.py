@@ -215,8 +215,10 @@ def test_everything_is_published_before_it_ends(
 
 
 def test_tcp_without_keys_is_refused(runtime: RuntimeDirectory, address: str) -> None:
-    with pytest.raises(ConfigError, match="TCP needs keys"):
+    with pytest.raises(ConfigError) as refused:
         GatewayLink(runtime, bind=[address])
+    assert refused.value.source == address
+    assert "--keys" in refused.value.problems[0]
 
 
 @pytest.mark.parametrize("is_plot", [True, False])
@@ -227,8 +229,10 @@ def test_port_that_is_taken_is_named(
     options = {"plotjuggler_port": port}
     if not is_plot:
         options = {"bind": [address], "keys": load_keys(parties.robot)}
-    with socket.create_server(("127.0.0.1", port)), pytest.raises(BindError, match=str(port)):
+    with socket.create_server(("127.0.0.1", port)), pytest.raises(BindError) as refused:
         begin(**options)
+    assert refused.value.code == "not-opened"
+    assert f":{port}" in str(refused.value)
 
 
 def test_gateway_that_does_not_start(
@@ -237,8 +241,9 @@ def test_gateway_that_does_not_start(
     monkeypatch.setattr("sys.executable", "/bin/false")
     link = GatewayLink(runtime)
 
-    with pytest.raises(BindError, match="ended with 1"):
+    with pytest.raises(BindError) as failed:
         link.wait_until_open()
+    assert failed.value.code == "ended"
     link.close()
 
 
@@ -367,8 +372,9 @@ def test_a_request_expires(live: Loop, runtime: RuntimeDirectory, loop: Any) -> 
     live.is_away.set()
     with CommandClient(runtime.commands) as client:
         for _ in range(3):
-            with pytest.raises(CommandRefusedError, match="the loop does not answer"):
+            with pytest.raises(CommandRefusedError) as refused:
                 client.ask(Enable())
+            assert refused.value.code == "no-answer"
         live.is_away.clear()
 
         wait_for(lambda: _is_status_answered(client))
@@ -434,8 +440,9 @@ def test_an_answer_that_never_comes_shuts_nobody_out(live: Loop, runtime: Runtim
     live.is_away.set()
     time.sleep(0.1)
     with CommandClient(runtime.commands) as client:
-        with pytest.raises(CommandRefusedError, match="the loop does not answer"):
+        with pytest.raises(CommandRefusedError) as refused:
             client.ask(Enable())
+        assert refused.value.code == "no-answer"
         live.link.commands.recv(1 << 16)  # read, and forgotten
         live.is_away.clear()
 
@@ -537,5 +544,5 @@ def test_a_request_that_waited_in_the_pair_is_refused(loop: Any) -> None:
         port.poll()
         number, answer = read_answer_packet(theirs.recv(1000))
 
-    assert (number, json.loads(answer)["error"]["code"]) == (5, "not-now")
+    assert (number, json.loads(answer)["error"]["code"]) == (5, "too-late")
     assert loop.commands == []

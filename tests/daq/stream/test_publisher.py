@@ -206,8 +206,10 @@ def test_living_loop_is_refused_by_name(
     process = start(BINDER, runtime.path)
     assert process.stdout.readline() == "bound\n"
 
-    with pytest.raises(RuntimeBusyError, match=rf"process {process.pid}\b.*--runtime"):
+    with pytest.raises(RuntimeBusyError) as refused:
         RuntimeLock(runtime.path)
+    assert str(process.pid) in str(refused.value)
+    assert "--runtime" in str(refused.value)
 
 
 def test_lock_can_be_taken_again(runtime: RuntimeDirectory) -> None:
@@ -223,26 +225,30 @@ def test_lock_can_be_taken_again(runtime: RuntimeDirectory) -> None:
 def test_directory_gone(context: Context, runtime: RuntimeDirectory) -> None:
     runtime.path.rmdir()
 
-    with pytest.raises(BindError, match="cannot be opened"):
+    with pytest.raises(BindError) as refused:
         Publisher(context, [runtime.stream])
+    assert refused.value.code == "not-opened"
+    assert runtime.stream in str(refused.value)
 
 
 @pytest.mark.parametrize(
     ("endpoint", "problem"),
     [
-        ("tcp://127.0.0.1:5555", "needs keys"),
-        ("tcp://*:5555", "every network"),
-        ("tcp://0.0.0.0:5555", "every network"),
-        ("tcp://[::]:5555", "every network"),
-        ("tcp://127.0.0.1:*", "expected a directory or tcp://HOST:PORT"),
-        ("tcp://127.0.0.1:65535", "expected a directory or tcp://HOST:PORT"),
-        ("udp://127.0.0.1:5555", "expected a directory or tcp://HOST:PORT"),
-        ("pgm://x", "expected a directory or tcp://HOST:PORT"),
+        ("tcp://127.0.0.1:5555", "--keys"),
+        ("tcp://*:5555", "tcp://eth0:5555"),
+        ("tcp://0.0.0.0:5555", "tcp://eth0:5555"),
+        ("tcp://[::]:5555", "tcp://eth0:5555"),
+        ("tcp://127.0.0.1:*", "tcp://HOST:PORT"),
+        ("tcp://127.0.0.1:65535", "tcp://HOST:PORT"),
+        ("udp://127.0.0.1:5555", "tcp://HOST:PORT"),
+        ("pgm://x", "tcp://HOST:PORT"),
     ],
 )
 def test_endpoint_open_to_everyone(context: Context, endpoint: str, problem: str) -> None:
-    with pytest.raises(ConfigError, match=problem):
+    with pytest.raises(ConfigError) as refused:
         Publisher(context, ["inproc://first", endpoint])
+    assert refused.value.source == endpoint
+    assert problem in refused.value.problems[0]
 
     # Nothing was bound.
     Publisher(context, ["inproc://first"])

@@ -95,7 +95,7 @@ def test_refusal(send: Any, loop: Any) -> None:
     result = send("mode", "hold", "--json")
 
     assert result.exit_code == FAILED
-    assert result.err == "armature: mode refused (not-now): state is idle: enable first\n"
+    assert "(not-now)" in result.err and "state is idle: enable first" in result.err
     assert result.json["error"]["code"] == "not-now"
 
 
@@ -111,8 +111,7 @@ def test_real_robot_needs_arm(send: Any, loop: Any, words: str) -> None:
     result = send(*words.split())
 
     assert result.exit_code == USAGE
-    assert "add --arm" in result.err
-    assert "laas4 on spi is real" in result.err
+    assert all(word in result.err for word in ("--arm", "laas4", "spi"))
     # Every joint's limits are shown.
     assert result.err.count("rad/s, ") == len(loop.status.joints)
     assert not [command for command in loop.commands if not isinstance(command, Status)]
@@ -124,7 +123,7 @@ def test_armed(send: Any, loop: Any) -> None:
     result = send("enable", "--arm")
 
     assert result.exit_code == OK
-    assert "limits" in result.err
+    assert result.err.count("rad/s, ") == len(loop.status.joints)  # each joint's limits
     assert loop.told(Enable)
 
 
@@ -135,7 +134,7 @@ def test_limits_are_not_known(send: Any, loop: Any, server: Any) -> None:
     result = send("enable")
 
     assert (result.exit_code, loop.told(Enable)) == (USAGE, [])
-    assert "not known: " in result.err
+    assert "--arm" in result.err and "rad/s" not in result.err
 
 
 @pytest.mark.parametrize("words", ["stop", "disable", "reset", "play-stop", "record stop"])
@@ -201,7 +200,7 @@ def test_fault_while_waiting(send: Any, loop: Any, is_of_board: bool, exit_code:
     result = send("enable", "--wait", "--json")
 
     assert result.exit_code == exit_code
-    assert "fault: board lower: crc" in result.err
+    assert "board lower: crc" in result.err
     assert result.json["ok"] is False
 
 
@@ -229,7 +228,7 @@ def test_wait_is_over(send: Any, loop: Any) -> None:
     result = send("enable", "--wait", "--timeout", "0.2")
 
     assert result.exit_code == FAILED
-    assert "not within 0.2 s; state calibrating" in result.err
+    assert "0.2 s" in result.err and "calibrating" in result.err
 
 
 # --- trajectories ---------------------------------------------------------------------------------
@@ -271,10 +270,11 @@ def test_play_that_somebody_ends_early(send: Any, loop: Any, trajectory: Path) -
     busy = {"state": "active", **joints(loop, mode="play")}
     loop.will_be({"state": "ready"}, busy, {"state": "active", **joints(loop, mode="hold")})
 
-    result = send("play", trajectory, "--wait")
+    result = send("play", trajectory, "--wait", "--json")
 
     assert result.exit_code == FAILED
-    assert "the trajectory was left before its end" in result.err
+    assert result.json["ok"] is False
+    assert result.err.startswith("armature: play")
 
 
 def test_wait_for_a_move(send: Any, loop: Any) -> None:
@@ -290,7 +290,7 @@ def test_no_wait_for_what_has_no_end(send: Any, loop: Any) -> None:
     result = send("mode", "velocity", "--target", "0.1", "--wait")
 
     assert result.exit_code == USAGE
-    assert "leave out --wait" in result.err
+    assert "--wait" in result.err
     assert loop.commands == []
 
 
@@ -301,7 +301,7 @@ def test_record_start_without_a_recorder(send: Any, loop: Any, has_recorder: boo
     result = send("record", "start")
 
     assert result.exit_code == OK
-    assert ("no recorder reports" in result.err) is not has_recorder
+    assert bool(result.err) is not has_recorder
 
 
 def test_play_nothing(send: Any, loop: Any, tmp_path: Path) -> None:
@@ -320,7 +320,7 @@ def test_stopped_by_somebody_else(send: Any, loop: Any, trajectory: Path) -> Non
     result = send("play", trajectory, "--wait")
 
     assert result.exit_code == FAILED
-    assert "ended early in state idle: stop commanded" in result.err
+    assert "idle" in result.err and "stop commanded" in result.err
 
 
 # --- status ---------------------------------------------------------------------------------------
@@ -388,7 +388,7 @@ def test_no_loop(armature: Any, tmp_path: Path, verb: list[str]) -> None:
         result = armature(*verb, "--runtime", path)
 
         assert (result.exit_code, result.out) == (FAILED, "")
-        assert result.err.startswith(f"armature: no loop is running in {path}")
+        assert str(path) in result.err and "`armature loop`" in result.err
 
 
 def test_loop_that_was_killed(armature: Any, tmp_path: Path) -> None:
@@ -399,7 +399,7 @@ def test_loop_that_was_killed(armature: Any, tmp_path: Path) -> None:
     result = armature("status", "--runtime", tmp_path)
 
     assert result.exit_code == FAILED
-    assert f"no loop is running in {tmp_path}" in result.err
+    assert str(tmp_path) in result.err and "`armature loop`" in result.err
 
 
 # --- keys and TCP ---------------------------------------------------------------------------------
@@ -430,10 +430,10 @@ def test_keys_by_hand_then_over_tcp(
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (["--connect", "tcp://127.0.0.1:5555"], "TCP needs keys"),
-        (["--connect", "localhost"], "expected tcp://HOST:PORT"),
+        (["--connect", "tcp://127.0.0.1:5555"], "--keys"),
+        (["--connect", "localhost"], "--connect localhost"),
         (["--keys", "x"], "--keys"),
-        (["--connect", "tcp://127.0.0.1:1", "--runtime", "x"], "cannot be combined"),
+        (["--connect", "tcp://127.0.0.1:1", "--runtime", "x"], "--runtime"),
     ],
 )
 def test_contradictions(armature: Any, options: list[str], problem: str) -> None:
