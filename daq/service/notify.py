@@ -1,7 +1,7 @@
-"""Tells systemd how the service is doing (the sd_notify protocol, without its library).
+"""Notes to systemd about how the service is doing (sd_notify, without its library).
 
 Each message is one datagram that is sent without waiting. Nothing here raises or blocks: a loop
-must not stumble because nobody listens. Without `NOTIFY_SOCKET` every call does nothing.
+must not fail because nobody listens. Without `NOTIFY_SOCKET` every call does nothing.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ class Notifier:
         return cls(environment.get("NOTIFY_SOCKET"), watchdog_s=watchdog_s)
 
     def ready(self) -> None:
-        """The service has started."""
+        """Say that the service has started."""
         self._send(b"READY=1")
 
     def watchdog(self) -> None:
-        """The service is alive."""
+        """Say that the service is alive."""
         self._send(b"WATCHDOG=1")
 
     def stopping(self) -> None:
-        """The service has begun to end."""
+        """Say that the service has begun to end."""
         self._send(b"STOPPING=1")
 
     def status(self, text: str) -> None:
-        """A line for `systemctl status`."""
+        """Set the line that `systemctl status` shows."""
         self._send(b"STATUS=" + " ".join(text.split()).encode(errors="replace"))
 
     def close(self) -> None:

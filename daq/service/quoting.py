@@ -1,4 +1,4 @@
-"""Words of systemd's unit files: quoted where they need it, refused where quoting is treacherous.
+"""Words of systemd's unit files, quoted where needed and refused where quoting is not safe.
 
 Pure text. What systemd would expand or cut (specifiers, variables, quotes) never gets through.
 """
@@ -11,17 +11,17 @@ from pathlib import Path
 from daq.errors import ConfigError
 
 # They are read differently from setting to setting.
-_TREACHEROUS = "\"'\\$"
+_UNSAFE = "\"'\\$"
 _PLAIN = re.compile(r"[\w./:=@+,?&%~*-]+")
 
 
 def word(text: str) -> str:
-    """One word of a command line or list, as it is written in a unit file.
+    """Return one word of a command line or list, as it is written in a unit file.
 
     Raises:
         ConfigError: It has characters that no unit file carries safely.
     """
-    refused = [letter for letter in text if letter in _TREACHEROUS or not letter.isprintable()]
+    refused = [letter for letter in text if letter in _UNSAFE or not letter.isprintable()]
     if refused or not text:
         what = f"has the character {refused[0]!r}" if refused else "is empty"
         raise ConfigError(repr(text), [f"{what}, which a systemd unit cannot carry: rename it"])

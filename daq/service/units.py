@@ -1,4 +1,4 @@
-"""The texts that make the loop and the recorder services: units, user, device rule and limits.
+"""The files that make the loop and the recorder services: units, user, device rule and limits.
 
 Pure text: nothing is read or written here; `armature install-service` does that. The settings are
 chosen such that the loop gets its real-time privileges from limits alone, without any capability.
@@ -273,7 +273,7 @@ def _hardening(service: Service, *allowed_again: str) -> str:
 
 
 def _home_settings(needed: tuple[Path, ...]) -> Iterator[str]:
-    """No homes, but for the program if it is installed in one (or in a directory for a day)."""
+    """Hide homes, but for the program if it is installed in one (or in a temporary directory)."""
     yield "ProtectHome=tmpfs"
     for path in dict.fromkeys(needed):
         if _is_hidden(path):

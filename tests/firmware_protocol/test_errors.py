@@ -1,4 +1,4 @@
-"""Every error of the wire: what it says, and that callers can catch it as they expect to."""
+"""Every error of the wire: what it carries, and that callers can catch it as they expect to."""
 
 from __future__ import annotations
 
@@ -45,15 +45,16 @@ def test_the_tree_in_the_docstring_names_every_error() -> None:
 @pytest.mark.parametrize("level", [0x00, 0xFF])
 def test_an_idle_line_says_that_nobody_answers(profile: Profile, level: int) -> None:
     codec = reply_codec(profile)
-    with pytest.raises(CrcError, match=f"stuck at 0x{level:02x}: no board answers"):
+    with pytest.raises(CrcError) as caught:
         codec.decode(bytes([level]) * codec.size)
+    assert f"0x{level:02x}" in str(caught.value)
 
 
 def test_a_damaged_frame_says_what_was_received_and_computed() -> None:
     frame = bytes.fromhex("00" * 30 + "dfff5284")
     with pytest.raises(CrcError) as caught:
         reply_codec(UOMODRI).decode(frame)
-    assert str(caught.value) == "CRC dfff5284 received, dfff5283 computed"
+    assert "0x" not in str(caught.value)  # the line is not idle
     assert caught.value.received.hex() == "dfff5284"
     assert caught.value.computed.hex() == "dfff5283"
 
@@ -76,46 +77,47 @@ def test_other_protocol_versions_are_refused(version: int) -> None:
     with pytest.raises(ProtocolVersionError) as caught:
         codec.decode(frame)
     assert (caught.value.version, caught.value.expected) == (version, 1)
-    assert str(caught.value) == (
-        f"board speaks protocol version {version}, this profile is version 1: "
-        "flash the matching firmware or choose the matching profile"
-    )
 
 
 def test_the_34_byte_profiles_are_version_0() -> None:
     for profile in (UOMODRI, UDRIVER2):
         codec = reply_codec(profile)
         assert codec.decode(codec.encode(codec.make(status=0x8000))).status == 0x8000
-        with pytest.raises(ProtocolVersionError, match="version 1, this profile is version 0"):
+        with pytest.raises(ProtocolVersionError) as caught:
             codec.decode(codec.encode(codec.make(status=0x8010)))
+        assert (caught.value.version, caught.value.expected) == (1, 0)
 
 
 def test_wrong_length_and_header_say_both_sides() -> None:
-    with pytest.raises(FrameLengthError, match="frame of 34 bytes, expected 38"):
+    with pytest.raises(FrameLengthError) as caught:
         reply_codec(ARM).decode(bytes(34))
+    assert (caught.value.length, caught.value.expected) == (34, 38)
     frame = command_codec(ARM, Framing.RS485).encode(command_codec(ARM).make())
-    with pytest.raises(FrameHeaderError, match="RS-485 header 42 28, expected ff 28"):
+    with pytest.raises(FrameHeaderError) as other:
         reply_codec(ARM, Framing.RS485).decode(frame)
+    assert (other.value.header, other.value.expected) == (b"\x42\x28", b"\xff\x28")
 
 
 def test_unknown_profile() -> None:
-    with pytest.raises(UnknownNameError, match="no profile 'arm2'; there are arm, uomodri, udr"):
+    with pytest.raises(UnknownNameError) as caught:
         profile_named("arm2")
+    assert all(name in str(caught.value) for name in ("'arm2'", *PROFILES))
     assert profile_named("arm") is ARM
 
 
 def test_unknown_field() -> None:
-    with pytest.raises(UnknownNameError, match="command has no ki_a_per_rad_s; it has mode, time"):
+    with pytest.raises(UnknownNameError) as caught:
         command_codec(UOMODRI).make(ki_a_per_rad_s=(0.0, 0.0))
+    known = [field.name for field in UOMODRI.command.fields]
+    assert all(name in str(caught.value) for name in ("ki_a_per_rad_s", *known))
 
 
 def test_out_of_range_message() -> None:
     codec = command_codec(ARM)
     with pytest.raises(FieldRangeError) as caught:
         codec.encode(codec.make(iq_ff_a=(0.0, 40.0)))
-    assert str(caught.value) == (
-        "iq_ff_a = 40.0 cannot be sent: the wire carries -32 to 31.9990234 A"
-    )
+    assert (caught.value.field, caught.value.value) == ("iq_ff_a", 40.0)
+    assert all(part in str(caught.value) for part in ("-32", "31.9990234 A"))
 
 
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)

@@ -219,5 +219,5 @@ def test_a_mock_board_follows_with_a_pair_of_integers() -> None:
 
 def test_command_and_reply_of_unequal_length_are_refused() -> None:
     command = replace(ARM.command, fields=(*ARM.command.fields, COUNTS))
-    with pytest.raises(ValueError, match="command of 40 bytes, reply of 38"):
+    with pytest.raises(ValueError, match=r"\b40\b.*\b38\b"):
         replace(ARM, command=command)

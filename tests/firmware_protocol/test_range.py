@@ -99,8 +99,7 @@ def test_what_is_no_finite_number_is_refused_on_both_paths(codec: FrameCodec[Any
 def test_a_field_of_both_motors_takes_two_values(encode: Any, pair: object) -> None:
     with pytest.raises(FieldRangeError) as caught:
         encode(COMMAND.make(iq_ff_a=pair))
-    assert caught.value.field == "iq_ff_a"
-    assert "two values" in str(caught.value)
+    assert (caught.value.field, caught.value.value) == ("iq_ff_a", pair)
 
 
 @pytest.mark.parametrize("profile", [ARM, UOMODRI, UDRIVER2], ids=lambda profile: profile.name)
@@ -111,15 +110,18 @@ def test_one_value_too_many_and_one_too_few_do_not_make_up_for_each_other(profil
         for few in names:
             values = codec.make(**{many: (0.0, 0.0, 0.0), few: (0.0,)})
             for encode in (codec.encode, codec.encode_saturating):
-                with pytest.raises(FieldRangeError, match="two values"):
+                with pytest.raises(FieldRangeError) as caught:
                     encode(values)
+                assert caught.value.field in (many, few)
+                assert caught.value.value in ((0.0,), (0.0, 0.0, 0.0))
 
 
 @pytest.mark.parametrize("encode", [COMMAND.encode, COMMAND.encode_saturating])
 @pytest.mark.parametrize("name", ["timeout_ms", "mode", "index"])
 def test_fractions_of_integers_are_refused(encode: Any, name: str) -> None:
-    with pytest.raises(FieldRangeError, match="integers 0 to"):
+    with pytest.raises(FieldRangeError) as caught:
         encode(COMMAND.make(**{name: 10.5}))
+    assert (caught.value.field, caught.value.value) == (name, 10.5)
 
 
 def test_numpy_numbers_are_numbers() -> None:
@@ -188,9 +190,10 @@ def test_temperatures_on_the_wire(degc: float, raw: int) -> None:
 @pytest.mark.parametrize("degc", [-40.0, -39.6, -41.0, 216.0])
 def test_a_temperature_never_comes_out_as_no_sensor(degc: float) -> None:
     values = REPLY.make(status=0x10, winding_temperature_degc=(25.0, degc))
-    with pytest.raises(FieldRangeError, match="-39 to 215 °C") as caught:
+    with pytest.raises(FieldRangeError) as caught:
         REPLY.encode(values)
-    assert caught.value.field == TEMPERATURE
+    assert (caught.value.field, caught.value.value) == (TEMPERATURE, degc)
+    assert "-39 " in str(caught.value) and "215 °C" in str(caught.value)
     frame, count = REPLY.encode_saturating(values)
     assert temperature_bytes(frame) == (65, 1 if degc < 0.0 else 255)
     assert count == 1
@@ -216,7 +219,7 @@ def test_no_sensor_is_not_blamed_for_another_fields_value() -> None:
 def test_an_integer_that_does_not_fit_is_refused(raw: Any) -> None:
     raws = [0] * 17
     raws[1] = raw
-    with pytest.raises(FieldRangeError, match="integers 0 to 255") as caught:
+    with pytest.raises(FieldRangeError) as caught:
         COMMAND.encode_raw(raws)
     assert (caught.value.field, caught.value.value) == ("timeout_ms", raw)
 
