@@ -1,4 +1,4 @@
-"""What is in a journal, and how to read it whatever happened to it.
+"""The contents of a journal, and how they are read whatever happened to the file.
 
 Records of `daq.samples.batches` follow one another: the session, the `Part` that it is, batches,
 and an `End` if it came to one. Each has a checksum, so a torn end is recognised, and so is damage
@@ -37,13 +37,13 @@ _CHUNK = 1 << 20
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """Which piece of which recording a journal holds.
+    """Which part of which recording a journal holds.
 
     Attributes:
         number: Of the recording in its session.
         name: Of the recording; empty when it got none.
         part: Counts the files of a recording that is rotated, from 1.
-        stem: Name of its first file, without suffix; the others are called after it.
+        stem: Name of its first file, after which the others are named.
         first_seq: The first sample that belongs to it.
         first_t_ns: Monotonic clock at its first batch.
     """
@@ -57,7 +57,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True):
-    """That a journal is whole.
+    """The record that says that a journal is whole.
 
     Attributes:
         next_seq: The sample before this one was the last.
@@ -75,16 +75,18 @@ class JournalError(DaqError, OSError):
         path: The file.
     """
 
-    def __init__(self, path: Path, message: str) -> None:
+    def __init__(self, path: Path, message: str, *, code: str = "") -> None:
         self.path = path
-        super().__init__(f"{path}: {message}")
+        super().__init__(f"{path}: {message}", code=code)
 
 
 class JournalBusyError(JournalError):
     """Somebody is writing or converting it."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path, "is in use: a recorder or a recovery is at work on it")
+        super().__init__(
+            path, "is in use: a recorder or a recovery is at work on it", code="in-use"
+        )
 
 
 class Scan:
@@ -139,7 +141,7 @@ class Contents(NamedTuple):
         next_seq: The one behind the last.
         end_of_records: Where the last sound record ends.
         skipped: Bytes in the middle that are damaged, or not understood.
-        torn: Bytes at the end that are no whole record.
+        torn: Bytes at the end that are not a whole record.
     """
 
     session_data: bytes
@@ -225,7 +227,7 @@ class Tally:
         if self._problem is not None and not self._samples:
             # Not damaged here and there, but of another version.
             problem = f"nothing in it is understood: {self._problem}"
-            raise JournalError(self._path, problem) from self._problem
+            raise JournalError(self._path, problem, code="not-understood") from self._problem
         return Contents(
             self.session_data,
             self._part,

@@ -1,7 +1,7 @@
-"""From a journal to a recording: decoded in blocks, checked, and only then is the journal dropped.
+"""Conversion of a journal into a recording; only when that is checked is the journal removed.
 
-Interrupted at any moment it leaves the journal, and is simply done again. The journal is read once,
-and the recording once to verify it.
+Samples are decoded in blocks. Interrupted at any moment it leaves the journal, and is simply done
+again. The journal is read once, and the recording once to verify it.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ class Conversion(msgspec.Struct, frozen=True, kw_only=True):
         fetched: Samples that were taken from the spool.
         note: What else to know.
         problem: Why it stays; empty when it was converted.
+        code: The note or problem in a word, for programs.
     """
 
     journal: str
@@ -57,6 +58,7 @@ class Conversion(msgspec.Struct, frozen=True, kw_only=True):
     fetched: int = 0
     note: str = ""
     problem: str = ""
+    code: str = ""
 
 
 def convert_journal(
@@ -66,7 +68,7 @@ def convert_journal(
     session_data: bytes = b"",
     progress: Progress | None = None,
 ) -> Conversion:
-    """Turn a journal into a recording, then removes the journal.
+    """Turn a journal into a recording, then remove the journal.
 
     Args:
         journal: The file; nobody else may be at work on it.
@@ -79,7 +81,7 @@ def convert_journal(
         What became of it.
 
     Raises:
-        JournalError: It is no journal, or somebody else is at work on it.
+        JournalError: It is not a journal, or somebody else is at work on it.
         RecordingError: The recording cannot be written.
         DaqError: Its session cannot be understood.
         OSError: It cannot be read.
@@ -102,12 +104,14 @@ def _convert(
         # What a crash at its very beginning leaves may go; more than that stays, readable or not.
         is_understood = head.end_of_records or head.torn <= _TORN_HEAD_MAX
         if not is_journal(file) or not is_understood:
-            raise JournalError(journal, "is no journal of ours: nothing in it was understood")
+            problem = "is not a journal of ours: nothing in it was understood"
+            raise JournalError(journal, problem, code="not-a-journal")
         return Conversion(
             journal=str(journal),
             damaged_bytes=head.skipped,
             torn_bytes=head.torn,
             note="held no samples",
+            code="no-samples",
         )
     session = _session(head.session_data or session_data, journal)
     decoder = _decoder(session, journal)
@@ -124,7 +128,7 @@ def _convert(
 
 
 class _Passage:
-    """Passes what is in a journal on to a recording, in little memory."""
+    """The way of a journal's samples into a recording, in little memory."""
 
     def __init__(
         self, file: int, journal: Path, decoder: ColumnDecoder, progress: Progress | None
@@ -175,7 +179,7 @@ class _Passage:
         )
 
     def _blocks(self, writer: recording.RecordingWriter) -> Iterator[bytes]:
-        """Each sample once, in the order of their numbers."""
+        """Yield the bytes of each sample once, in the order of their numbers."""
         session, size = self._decoder.session.session, self._decoder.layout.size
         parts: list[bytes] = []
         count = next_seq = 0
@@ -229,15 +233,17 @@ def _done(file: int, journal: Path, target: Path, session: Session) -> Conversio
 
 def _session(data: bytes, journal: Path) -> Session:
     if not data:
-        raise JournalError(journal, "its session is damaged, and the spool does not have it either")
+        problem = "its session is damaged, and the spool does not have it either"
+        raise JournalError(journal, problem, code="no-session")
     try:
         return decode_session(data)
     except BatchError as error:
-        raise JournalError(journal, str(error)) from error
+        raise JournalError(journal, str(error), code="not-understood") from error
 
 
 def _decoder(session: Session, journal: Path) -> ColumnDecoder:
     try:
         return ColumnDecoder(session)
     except (DaqError, ProtocolError) as error:
-        raise JournalError(journal, f"its session is not understood: {error}") from error
+        problem = f"its session is not understood: {error}"
+        raise JournalError(journal, problem, code="not-understood") from error

@@ -1,4 +1,4 @@
-"""Who turns finished journals into recordings, and when.
+"""Conversion of finished journals, at once or by a process in the background.
 
 The daemon has it done by a process of low priority, one journal at a time, so that receiving never
 waits for compression. A journal that could not be converted stays, and is tried again later.
@@ -30,7 +30,7 @@ _logger = logging.getLogger(__name__)
 
 
 class Converter(Protocol):
-    """Takes journals that are whole."""
+    """What converts journals that are whole."""
 
     results: list[Conversion]
     """What came of them, in the order in which they were done."""
@@ -47,7 +47,7 @@ class Converter(Protocol):
 
 
 class InlineConverter:
-    """Converts at once, in this process: for runs in virtual time."""
+    """Conversion at once, in this process: for runs in virtual time."""
 
     pending = 0
 
@@ -60,13 +60,14 @@ class InlineConverter:
             result = convert_journal(journal)
         except (DaqError, ProtocolError, OSError) as error:
             _logger.error("%s; the journal stays", error)
-            result = Conversion(journal=str(journal), problem=str(error))
+            code = error.code if isinstance(error, DaqError) else ""
+            result = Conversion(journal=str(journal), problem=str(error), code=code)
         else:
             _log(result)
         self.results.append(result)
 
     def poll(self) -> None:
-        """Nothing is ever left to do."""
+        """Do nothing: nothing is ever left to do."""
 
 
 def conversion_command(runtime: RuntimeDirectory) -> tuple[str, ...]:
@@ -78,7 +79,7 @@ def conversion_command(runtime: RuntimeDirectory) -> tuple[str, ...]:
 
 
 class ProcessConverter:
-    """Converts in processes of low priority.
+    """Conversion in processes of low priority.
 
     Args:
         command: What to run, with the journal as its last argument; prints a `Conversion`.
@@ -145,7 +146,8 @@ class ProcessConverter:
             )
         except OSError as error:
             problem = f"{journal}: the conversion cannot be started: {error.strerror}"
-            self._note(journal, Conversion(journal=str(journal), problem=problem))
+            result = Conversion(journal=str(journal), problem=problem, code="not-started")
+            self._note(journal, result)
             return
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, process.pid, _NICENESS)
@@ -157,7 +159,7 @@ class ProcessConverter:
             result = msgspec.json.decode(output, type=Conversion)
         except (msgspec.MsgspecError, ValueError):
             problem = f"the conversion ended with exit code {process.returncode}"
-            result = Conversion(journal=str(journal), problem=problem)
+            result = Conversion(journal=str(journal), problem=problem, code="ended")
         self._note(journal, result)
 
     def _note(self, journal: Path, result: Conversion) -> None:

@@ -106,7 +106,7 @@ def _receive(socket: zmq.Socket[bytes], recorder: Recorder) -> bool:
 
 
 def _pinger(notifier: Notifier) -> Callable[[], None]:
-    """Pings the watchdog, not more often than it asks for."""
+    """Return what pings the watchdog, not more often than it asks for."""
     interval_s = notifier.watchdog_interval_s
     due_s = time.monotonic()
 

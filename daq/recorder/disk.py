@@ -21,7 +21,7 @@ _REMEDIES = {
     errno.EROFS: "the disk is read-only: mount it for writing",
     errno.EIO: "the disk reports errors: check the card or cable",
     errno.ENOENT: "the directory is gone: mount its disk, or make it again",
-    errno.ENOTDIR: "is no directory",
+    errno.ENOTDIR: "is not a directory",
     errno.EACCES: "may not be written by this user: change its owner or mode",
 }
 
@@ -47,7 +47,7 @@ class Disk:
         return status.f_bavail * status.f_frsize
 
     def check_reserve(self, *, more_bytes: int = 0) -> None:
-        """See that there is more room than the reserve.
+        """Check that there is more room than the reserve.
 
         Raises:
             OSError: There is not.
@@ -58,7 +58,7 @@ class Disk:
             raise OSError(errno.ENOSPC, text)
 
     def check(self) -> None:
-        """See that files can be made and written again, with some room to spare.
+        """Check that files can be made and written again, with some room to spare.
 
         Raises:
             OSError: They cannot.

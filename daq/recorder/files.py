@@ -1,7 +1,7 @@
-"""The journals of a session's recordings: begins, continues, rotates and ends them.
+"""The journals of a session's recordings: how they begin, go on, rotate and end.
 
-Raises the operating system's errors as they come; whoever calls decides what becomes of the samples
-meanwhile, and may call again.
+Errors of the operating system are raised as they come; the caller decides what becomes of the
+samples meanwhile, and may call again.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class RecordingFiles:
         return self._missing_before + (self.journal.missing if self.journal else 0)
 
     def enter(self, session: Session, data: bytes) -> int:
-        """Begin with a session; finds the journals that an earlier recorder left of it.
+        """Begin with a session; find the journals that an earlier recorder left of it.
 
         Args:
             session: The session.
@@ -157,12 +157,12 @@ class RecordingFiles:
         self._hand_over(journal)
 
     def leave(self) -> None:
-        """Done with the session; nothing is open any more."""
+        """Leave the session; nothing is open any more."""
         while self._leftovers:
             self._hand_over(self._leftovers.popitem()[1])
 
     def bring_back(self) -> None:
-        """See that the open journal is where it belongs.
+        """Put the open journal back if it is not where it belongs.
 
         Raises:
             OSError: It was removed, and cannot be put back yet.
@@ -198,7 +198,7 @@ class RecordingFiles:
         self._leftovers = {}
 
     def _rescue(self, journal: Journal) -> None:
-        """Its directory is gone, and with this process its only copy would be."""
+        """Put a journal whose directory is gone elsewhere: this process has its only copy."""
         for directory in journal.path.parents[1:]:
             journal.path = directory / journal.path.name
             with contextlib.suppress(OSError):

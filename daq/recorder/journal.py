@@ -1,4 +1,4 @@
-"""The journal: batches appended to a file so that whatever happens costs only its last moment.
+"""The journal: batches appended to a file so that a crash costs only its last moment.
 
 What is in it is told in `daq.recorder.contents`. Whoever writes or converts a journal holds an
 advisory lock on it. Nothing here decides what is recorded.
@@ -125,7 +125,7 @@ class Journal:
 
         Raises:
             JournalBusyError: Somebody else is at work on it.
-            JournalError: It is none, or does not say what it is of.
+            JournalError: It is not a journal, or does not say which recording it is of.
             OSError: It cannot be opened.
         """
         file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
@@ -134,7 +134,8 @@ class Journal:
             contents = read_contents(file, path)
             part = contents.part
             if part is None:
-                raise JournalError(path, "is no journal, or damaged at its beginning")
+                problem = "is not a journal, or damaged at its beginning"
+                raise JournalError(path, problem, code="not-a-journal")
             if contents.torn:
                 os.ftruncate(file, contents.end_of_records)
                 os.fsync(file)
@@ -240,7 +241,8 @@ class Journal:
             while place < size:
                 chunk = os.pread(self._file, min(_CHUNK, size - place), place)
                 if not chunk:
-                    raise JournalError(self.path, "the removed journal was cut meanwhile")
+                    problem = "the removed journal was cut meanwhile"
+                    raise JournalError(self.path, problem, code="cut")
                 _write_all(copy, chunk, place)
                 place += len(chunk)
             os.fsync(copy)
@@ -331,7 +333,7 @@ def find_journals(directory: Path, session: str) -> list[Journal]:
 
 
 def end_of(path: Path) -> End | None:
-    """How a journal ended; None if it did not. Only its last record is read.
+    """Return how a journal ended; None if it did not. Only its last record is read.
 
     Raises:
         OSError: It cannot be read.
@@ -350,7 +352,7 @@ def end_of(path: Path) -> End | None:
 
 
 def session_of(path: Path) -> str:
-    """Name of the session that a journal belongs to; empty if it does not say.
+    """Return the name of the session that a journal belongs to; empty if it does not say.
 
     Raises:
         OSError: It cannot be read.

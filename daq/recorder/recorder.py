@@ -1,4 +1,4 @@
-"""What is recorded: follows the loop's batches, fetches what it missed, outlasts a bad disk.
+"""The recorder: follows the loop's batches, fetches what it missed, outlasts a bad disk.
 
 Batches come from the stream or the spool; sequence numbers decide which are new. What neither has
 any more is a gap, which shows by the numbers of what is there. The headers say what to record. No
@@ -44,7 +44,7 @@ class _Trouble(NamedTuple):
 
 
 class Recorder:
-    """Records.
+    """Recorder of what one loop after another publishes.
 
     Args:
         directory: Where recordings go. It must be there, and is never made here.
@@ -150,7 +150,7 @@ class Recorder:
             self._report(self.status())
 
     def finish(self) -> None:
-        """Fetch what is left and end the recording. What cannot be written stays in the journal."""
+        """Fetch what is left and end the recording; what cannot be written stays in the journal."""
         if self._trouble is not None:
             self._retry()
         if self._end_session():
@@ -184,7 +184,7 @@ class Recorder:
         return self._spool is not None and self._spool.is_live()
 
     def status(self) -> RecorderReport:
-        """How it is doing."""
+        """Return how it is doing."""
         problem = self._trouble.problem if self._trouble else self._away
         return RecorderReport(
             state="waiting" if problem else "recording" if self.files.journal else "idle",
@@ -201,7 +201,7 @@ class Recorder:
     # --- sessions ---------------------------------------------------------------------------------
 
     def _follow_session(self, name: str, session: Session | None = None, data: bytes = b"") -> bool:
-        """Be with a session; False while that cannot be."""
+        """Follow a session; False while that is not possible."""
         if self._session is not None and self._session.session == name:
             return True
         if name in self._over:
@@ -266,7 +266,7 @@ class Recorder:
     # --- batches ----------------------------------------------------------------------------------
 
     def _catch_up(self, until_seq: int = sys.maxsize) -> bool:
-        """Take from the spool what was missed; False if that cannot be."""
+        """Take from the spool what was missed; False if that is not possible."""
         if self._spool is None:
             return True
         for record in self._spool.read_from(self._next_seq):
@@ -291,12 +291,15 @@ class Recorder:
             return True
         expected = f"{self._sample_size or 'as many'} bytes each"
         self._complain(
-            BatchError(f"{len(payload)} bytes for {header.count} samples, expected {expected}")
+            BatchError(
+                f"{len(payload)} bytes for {header.count} samples, expected {expected}",
+                code="wrong-size",
+            )
         )
         return False
 
     def _take(self, header: Header, header_data: bytes, payload: bytes) -> bool:
-        """Record a batch if it is new; False if that cannot be."""
+        """Record a batch if it is new; False if that is not possible."""
         if self._trouble is not None:
             return False
         if header.seq + header.count <= self._next_seq:

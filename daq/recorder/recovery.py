@@ -1,4 +1,4 @@
-"""Makes recordings of the journals that somebody left behind.
+"""Recovery: recordings are made of the journals that a crash left behind.
 
 A journal that nobody holds is completed from its session's spool, if that is still there, and
 converted. One of a session that lives and has not come to its end is left to the recorder, which
@@ -60,7 +60,7 @@ def recover(path: Path, spools: Spools, *, progress: Progress | None = None) -> 
         fetched, is_running = _complete(path, spools, session)
         if is_running:
             note = f"session {session} is running: start `armature record`, which continues it"
-            return Conversion(journal=str(path), note=note)
+            return Conversion(journal=str(path), note=note, code="running")
         spool = spools.open(session) if session else None
         data = b"" if spool is None else spool.session_data
         if spool is not None:
@@ -69,14 +69,21 @@ def recover(path: Path, spools: Spools, *, progress: Progress | None = None) -> 
         spools.remove_if_recorded(session)
         return replace(result, fetched=fetched)
     except JournalBusyError as error:
-        return Conversion(journal=str(path), note=str(error))
+        return Conversion(journal=str(path), note=str(error), code=error.code)
     except FileNotFoundError:
-        return Conversion(journal=str(path), note="somebody else has just converted it")
-    except OSError as error:
-        reason = str(error) if isinstance(error, DaqError) else f"{path}: {error.strerror}"
-        return Conversion(journal=str(path), problem=reason)
-    except (DaqError, ProtocolError) as error:
-        return Conversion(journal=str(path), problem=f"{path}: {error}")
+        note = "somebody else has just converted it"
+        return Conversion(journal=str(path), note=note, code="gone")
+    except (DaqError, ProtocolError, OSError) as error:
+        return _failed(path, error)
+
+
+def _failed(path: Path, error: DaqError | ProtocolError | OSError) -> Conversion:
+    problem, code = f"{path}: {error}", ""
+    if isinstance(error, DaqError):
+        problem, code = str(error) if isinstance(error, OSError) else problem, error.code
+    elif isinstance(error, OSError):
+        problem, code = f"{path}: {error.strerror}", "unreadable"
+    return Conversion(journal=str(path), problem=problem, code=code)
 
 
 def _complete(path: Path, spools: Spools, session: str) -> tuple[int, bool]:

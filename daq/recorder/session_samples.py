@@ -1,4 +1,4 @@
-"""How large the samples of a session are, without all that it takes to decode them."""
+"""Size of a session's samples, without all that it takes to decode them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from firmware_protocol.profiles import profile_named
 
 
 def sample_size(session: Session) -> int | None:
-    """Bytes of a sample; None if the session cannot be understood."""
+    """Return the bytes of a sample; None if the session cannot be understood."""
     try:
         joints = len(parse_robot(session.robot_text, session.robot_source).joints)
         sizes = [

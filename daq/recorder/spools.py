@@ -21,7 +21,7 @@ _PREFIX, _RING_SUFFIX, _MARK_SUFFIX = "spool-", ".ring", ".recorded"
 
 
 class Spools:
-    """Finds spools.
+    """The spools in a runtime directory.
 
     Args:
         runtime: Where they are; None where there are none.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,11 +11,17 @@ from typing import Any
 
 import pytest
 
+from daq.recorder.disk import explain
 from daq.recording import open_recording
 
 pytestmark = pytest.mark.system
 
 MakeRig = Callable[..., Any]
+
+
+def sentence(directory: Path, number: int) -> str:
+    """What is said of a directory that cannot be written for this reason."""
+    return explain(directory, OSError(number, os.strerror(number)))
 
 
 def mount(*options: str | Path) -> bool:
@@ -39,7 +47,7 @@ def test_a_full_disk_costs_nothing_when_room_is_made_in_time(
     rig.feed(recorder, 0, 100)
     report = rig.reports[-1]
     assert (report.state, report.free_bytes < 20_000) == ("waiting", True)
-    assert "the disk is full: make room" in report.problem
+    assert report.problem.startswith(sentence(small, errno.ENOSPC))
     assert 0 < report.written < 2000
     (small / "ballast").unlink()
     rig.tick(recorder, 2.0)
@@ -62,7 +70,8 @@ def test_no_room_for_the_conversion_leaves_the_journal(
         file.write(bytes(free - 8192))
     recorder.finish()
     (result,) = recorder._converter.results
-    assert "cannot be written: No space left" in result.problem
+    assert result.code == "not-writable"
+    assert os.strerror(errno.ENOSPC) in result.problem
     assert [path.name for path in place.journals] == ["run.h5.journal"]
     (small / "ballast").unlink()
     recorder._converter.start(place.journals[0])
@@ -78,7 +87,7 @@ def test_a_read_only_disk_is_waited_for(place: Any, small: Path, make_rig: MakeR
     rig.feed(recorder, 0, 50)
     report = rig.reports[-1]
     assert report.state == "waiting"
-    assert "the disk is read-only: mount it for writing" in report.problem
+    assert report.problem == sentence(small, errno.EROFS)
     assert mount("-o", "remount,rw", small)
     rig.feed(recorder, 50, 100)
     rig.tick(recorder, 1.0)

@@ -133,10 +133,10 @@ def test_a_recovery_by_hand_leaves_the_living_alone(
     loop, recorder = start_loop(speed=5), start_recorder()
     wait_until(lambda: place.journals)
     (held,) = recover(place)["journals"]
-    assert "in use" in held["note"] and not held["file"]
+    assert held["code"] == "in-use" and not held["file"]
     kill(recorder)
     (left,) = recover(place)["journals"]
-    assert "is running" in left["note"] and place.journals
+    assert left["code"] == "running" and place.journals
     kill(loop)
     (done,) = recover(place)["journals"]
     assert done["file"].endswith("run.h5") and not done["problem"] and done["samples"]
@@ -238,5 +238,5 @@ def test_one_recorder_per_robot(
     second = start_recorder()
     _, err = second.communicate(timeout=60)
     assert second.returncode == 2
-    assert f"a recorder is at work here already (process {first.pid})" in err
+    assert str(place.runtime.path) in err and str(first.pid) in err
     assert finish(first) == {"files": [], "problem": ""}
