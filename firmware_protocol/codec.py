@@ -39,7 +39,7 @@ from firmware_protocol.values import CommandValues, FrameValues, ReplyValues
 ValuesT = TypeVar("ValuesT", bound=FrameValues)
 
 _REFUSALS = (struct.error, TypeError, ValueError, OverflowError, IndexError)
-"""What the hot path raises for a value that is too large, not finite, no number or missing."""
+"""What the hot path raises for a value that is too large, not finite, not a number or missing."""
 
 
 class FrameCodec(Generic[ValuesT]):
@@ -131,7 +131,7 @@ class FrameCodec(Generic[ValuesT]):
         return self._sealed(self._pack(*raws))
 
     def encode_saturating(self, values: ValuesT) -> tuple[bytes, int]:
-        """The frame for some values, clamped to what the wire carries, and how many were clamped.
+        """Return the frame for values clamped to what the wire carries, and how many were clamped.
 
         Raises:
             FieldRangeError: NaN or infinity, for which there is no nearest value.
@@ -218,7 +218,7 @@ class FrameCodec(Generic[ValuesT]):
     # --- views by name, for people and files ----------------------------------------------------
 
     def raw_by_key(self, raws: Sequence[int]) -> dict[str, int | list[int]]:
-        """The integers under their raw keys, motor 1 first; fields that share a key in one list."""
+        """Return the integers by raw key, motor 1 first; fields that share a key in one list."""
         result: dict[str, int | list[int]] = {}
         for field, value in zip(self.layout.fields, self._group(tuple(raws)), strict=True):
             if not field.is_per_motor:
@@ -228,7 +228,7 @@ class FrameCodec(Generic[ValuesT]):
         return result
 
     def place_of(self, name: str, motor: int = 1) -> int | None:
-        """Where a field's integer stands in wire order, None when the frame has no such field.
+        """Return where a field's integer stands in wire order; None for a field the frame has not.
 
         Args:
             name: The field's name.
@@ -263,7 +263,7 @@ class FrameCodec(Generic[ValuesT]):
     # --- inside ---------------------------------------------------------------------------------
 
     def _raws(self, values: Any) -> list[int]:
-        """Values to integers in wire order, whatever their size."""
+        """Return values as integers in wire order, whatever their size."""
         raws: list[int] = []
         for run, to_raws in self._runs:
             raws += to_raws(values[run])
@@ -272,7 +272,7 @@ class FrameCodec(Generic[ValuesT]):
         return raws
 
     def _flatten(self, values: Sequence[Any]) -> list[Any]:
-        """One entry per integer on the wire."""
+        """Return one entry per integer on the wire."""
         flat: list[Any] = []
         for field, value in zip(self.layout.fields, values, strict=True):
             flat.extend(value if field.is_per_motor else [value])  # `+=` would add up an array
@@ -288,7 +288,7 @@ class FrameCodec(Generic[ValuesT]):
             )
 
     def _by_field(self, values: Any) -> Iterator[tuple[Field, Any]]:
-        """Each value with its field, in wire order.
+        """Return each value with its field, in wire order.
 
         Raises:
             FieldRangeError: A field of both motors without two values.
@@ -307,7 +307,7 @@ def checked_raw(field: Field, value: object) -> int:
     """Return the integer for one value of a field.
 
     Raises:
-        FieldRangeError: The wire cannot carry it, or it is no number.
+        FieldRangeError: The wire cannot carry it, or it is not a number.
     """
     raw = _raw(field, value)
     if raw != field.absent_raw and not field.raw_minimum <= raw <= field.raw_maximum:
@@ -323,7 +323,7 @@ def _raw(field: Field, value: Any) -> int:
 
 
 def _positions(fields: Iterable[Field]) -> list[int | slice]:
-    """Where each field's values stand in the flat wire order, motor 1 first."""
+    """Return where each field's values stand in the flat wire order, motor 1 first."""
     result: list[int | slice] = []
     start = 0
     for field in fields:

@@ -18,13 +18,13 @@ _HALVES = Struct("<HH").unpack
 
 
 def crc32_mpeg2(data: bytes) -> bytes:
-    """CRC-32/MPEG-2 of some bytes, big-endian; `b"123456789"` gives 0x0376E6E7."""
+    """Return the CRC-32/MPEG-2 of some bytes, big-endian; `b"123456789"` gives 0x0376E6E7."""
     reflected = crc32(data.translate(_REFLECTED)).to_bytes(4, "little")
     return reflected.translate(_REFLECTED_COMPLEMENT)
 
 
 def crc32_mpeg2_halves_swapped(data: bytes) -> bytes:
-    """Return the same with its low 16-bit half first, as the boards write it into their replies."""
+    """Return the CRC with its low 16-bit half first, as boards write it into their replies."""
     crc = crc32_mpeg2(data)
     return crc[2:] + crc[:2]
 
@@ -38,7 +38,7 @@ def ends_with_crc(frame: bytes) -> bool:
 
 
 def ends_with_crc_halves_swapped(frame: bytes) -> bool:
-    """Return the same for a CRC with its low half first."""
+    """Whether the last four bytes are the CRC of those before them, its low half first."""
     reflected = frame.translate(_REFLECTED)
     low, high = _HALVES(reflected[-4:])
     expected: int = low << 16 | high

@@ -24,7 +24,7 @@ def lsb_text(field: Field) -> str:
 
 
 def layout_rows(layout: FrameLayout) -> list[tuple[str, ...]]:
-    """One row per field, checksum included, under the headings of `text_table`."""
+    """Return one row per field, checksum included, under the headings of `text_table`."""
     rows: list[tuple[str, ...]] = []
     for field, offset in layout.offsets():
         motors = (" [2 1]" if field.is_motor_2_first else " [1 2]") if field.is_per_motor else ""
@@ -45,7 +45,7 @@ def layout_rows(layout: FrameLayout) -> list[tuple[str, ...]]:
 
 
 def text_table(profile: Profile) -> str:
-    """Both frames of a profile as plain text."""
+    """Return both frames of a profile as plain text."""
     parts = [f"{profile.name}: {profile.summary}", f"fingerprint {fingerprint(profile)}"]
     for layout in (profile.command, profile.reply):
         parts += ["", _frame_title(layout), *_aligned([_HEADINGS, *layout_rows(layout)])]

@@ -143,7 +143,7 @@ class Field:
         """Return the integer for a value, whatever its size; NaN becomes the "no sensor" code.
 
         Raises:
-            TypeError: No number, or a fraction where the value is the integer itself.
+            TypeError: Not a number, or a fraction where the value is the integer itself.
             ValueError: NaN, where there is no such code.
             OverflowError: Infinity.
         """
@@ -244,7 +244,7 @@ class FrameLayout:
         return bytes([RS485_ADDRESS[self.direction], _RS485_FRAME_TYPE << 6 | size])
 
     def offsets(self) -> list[tuple[Field, int]]:
-        """Every field with the byte it starts at."""
+        """Return every field with the byte it starts at."""
         result, offset = [], 0
         for field in self.fields:
             result.append((field, offset))

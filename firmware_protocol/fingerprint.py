@@ -15,7 +15,7 @@ from firmware_protocol.profile import Profile
 
 
 def fingerprint(profile: Profile) -> str:
-    """Sixteen hexadecimal digits."""
+    """Return sixteen hexadecimal digits."""
     text = "\n".join([*_lines(profile.command), *_lines(profile.reply)])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -444,4 +444,4 @@ def profile_named(name: str) -> Profile:
     try:
         return PROFILES[name]
     except KeyError:
-        raise UnknownNameError(f"no profile {name!r}; there are {', '.join(PROFILES)}") from None
+        raise UnknownNameError(f"unknown profile {name!r}; known: {', '.join(PROFILES)}") from None

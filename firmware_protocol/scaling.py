@@ -1,4 +1,4 @@
-"""From values to the integers on the wire, a run of like fields at a time.
+"""Scaling of values to the integers on the wire, a run of like fields at a time.
 
 This is the loop's path and therefore short: what it refuses, the codec looks at once more, field by
 field, to say what is wrong with it.

@@ -13,11 +13,11 @@ class VirtualClock:
         self._now_ns = 0
 
     def now_ns(self) -> int:
-        """Nanoseconds since the start."""
+        """Return nanoseconds since the start."""
         return self._now_ns
 
     def sleep_until_ns(self, deadline_ns: int) -> None:
-        """Be there at once; a deadline that has passed changes nothing."""
+        """Go to a deadline at once; one that has passed changes nothing."""
         self._now_ns = max(self._now_ns, deadline_ns)
 
     def advance_ns(self, elapsed_ns: int) -> None:

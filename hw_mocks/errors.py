@@ -3,7 +3,7 @@
 ```
 MockError
 ├── MockConfigError (ValueError)      a mock was asked for something that cannot be simulated
-└── MockPhysicsError (ArithmeticError)   the simulated robot ran away from the simulation
+└── MockPhysicsError (ArithmeticError)   the simulated robot is too fast for the simulation
 ```
 """
 
@@ -13,7 +13,15 @@ from collections.abc import Sequence
 
 
 class MockError(Exception):
-    """Base of everything that `hw_mocks` raises on purpose."""
+    """Base of everything that `hw_mocks` raises on purpose.
+
+    Attributes:
+        code: What happened, in a word for programs and tests; empty where the class says it all.
+    """
+
+    def __init__(self, *arguments: object, code: str = "") -> None:
+        super().__init__(*arguments)
+        self.code = code
 
 
 class MockConfigError(MockError, ValueError):

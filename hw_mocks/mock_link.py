@@ -66,7 +66,7 @@ class MockLink:
 def mock_links(
     robot: MockRobot, clock: LinkClock, script: FaultScript | None = None
 ) -> Sequence[MockLink]:
-    """One link per board of a mock robot, in the robot file's order."""
+    """Return one link per board of a mock robot, in the robot file's order."""
     faults = script or FaultScript()
     return [
         MockLink(robot, FaultyWire(board, number, faults), clock)

@@ -1,7 +1,7 @@
 """A whole mock robot: every board of the robot file on one piece of physics, in step.
 
-Each motor's law, the physics and the boards' clocks advance together in steps of 250 µs. Who calls
-`advance_to` decides what time is: a virtual clock in a test, the monotonic clock in `realtime`.
+Each motor's law, the physics and the boards' clocks advance together in steps of 250 µs. Callers
+of `advance_to` decide what time is: a virtual clock in a test, the monotonic clock in `realtime`.
 """
 
 from __future__ import annotations

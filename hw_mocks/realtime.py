@@ -1,4 +1,4 @@
-"""Keeps a mock robot in step with the monotonic clock, between the requests of other programs."""
+"""Real time for a mock robot: it keeps step with the monotonic clock while it serves programs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def take_precedence() -> None:
 
 
 class RealTime:
-    """Runs a mock robot in real time.
+    """A mock robot in real time.
 
     The simulation is advanced step by step, and whoever waits for an answer is served between any
     two steps. When the machine was busy elsewhere for longer than 20 ms, simulated time stands
@@ -55,7 +55,7 @@ class RealTime:
         return self.simulated_ns(self._now_ns())
 
     def simulated_ns(self, moment_ns: int) -> int:
-        """Simulated time of a moment on the monotonic clock."""
+        """Return the simulated time of a moment on the monotonic clock."""
         return min(moment_ns - self._started_ns, self._robot.now_ns + _LAG_MAX_NS)
 
     def run(self, is_over: Callable[[], bool]) -> None:

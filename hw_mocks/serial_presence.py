@@ -1,4 +1,4 @@
-"""How a program makes sure that a serial port which it has opened is an emulated one of ours.
+"""The proof, for a program, that a serial port which it has opened is one of our emulated ones.
 
 Nothing may be asked on the line itself, which could be a real board's. The emulation listens on a
 local socket that is named after its pseudo-terminal instead; whoever listens there must be a
@@ -20,7 +20,7 @@ _MINORS: Final = 256
 
 
 def show_presence(slave: int) -> socket.socket:
-    """Listen for those who want to know; nobody is ever answered.
+    """Listen, so that programs can find out who is there; nobody is ever answered.
 
     Args:
         slave: Descriptor of the end of a pseudo-terminal that programs open.
@@ -54,7 +54,7 @@ def is_emulated(descriptor: int) -> bool:
 
 
 def _address(status: os.stat_result) -> str:
-    """In the abstract name space: gone with whoever listens, and in nobody's way."""
+    """Return an address in the abstract name space, which goes with the process that listens."""
     return f"\0armature-serial-{status.st_dev:x}-{status.st_rdev:x}"
 
 

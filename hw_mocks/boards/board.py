@@ -122,21 +122,21 @@ class MockBoard:
     # --- supply -----------------------------------------------------------------------------------
 
     def power_off(self) -> None:
-        """Supply gone: outputs dead, the line idles."""
+        """Take the supply away: outputs dead, the line idles."""
         self.is_powered = False
         self._deadline_ns = math.inf
         for output in self.outputs:
             output.power_up()
 
     def power_on(self) -> None:
-        """Supply back: boots, remembering nothing."""
+        """Give the supply back: the board boots, remembering nothing."""
         self.is_powered = True
         self._power_up()
 
     # --- time -------------------------------------------------------------------------------------
 
     def tick(self, now_ns: int) -> None:
-        """After each physics step: calibration, watchdog, temperature, rollover."""
+        """Do what is due after each physics step: calibration, watchdog, temperature, rollover."""
         self._now_ns = now_ns
         first, second = self.outputs
         if first.has_failed_alignment or second.has_failed_alignment:
@@ -169,20 +169,23 @@ class MockBoard:
             output.make_safe()
 
     def freeze_encoders(self, is_frozen: bool) -> None:
-        """Fault: both encoders stay at what they read last, or see their rotors again."""
+        """Make both encoders stay at what they read last (a fault), or see their rotors again."""
         for output in self.outputs:
             output.encoder.is_frozen = is_frozen
 
     # --- SPI --------------------------------------------------------------------------------------
 
     def transfer(self, sent: bytes) -> bytes:
-        """One chip-select window: bytes in, as many bytes out."""
+        """Make one chip-select window: bytes in, as many bytes out."""
         received = self.shift(sent)
         self.settle()
         return received
 
     def shift(self, sent: bytes) -> bytes:
-        """The window itself. What goes out is known before it; what came in waits for `settle`."""
+        """Exchange the bytes of a window; what came in waits for `settle`.
+
+        What goes out is known before the window.
+        """
         self.settle()
         if not self.is_powered:
             return bytes(len(sent))
@@ -208,7 +211,7 @@ class MockBoard:
             self._end_of_frame(frame)
 
     def _stream(self, sent: bytes) -> bytes:
-        """A board whose DMA runs on across windows: a short window shifts all that follow."""
+        """Exchange bytes where DMA runs on across windows: a short one shifts all that follow."""
         size = self._frame_size
         received = bytearray()
         while sent:
@@ -234,13 +237,13 @@ class MockBoard:
         self._outgoing = self._reply(self._spi.reply)
 
     def hold_commands(self, windows: int) -> None:
-        """Fault: act one window late upon the commands of the next windows."""
+        """Act one window late upon the commands of the next windows (a fault)."""
         self._hold_windows = windows
 
     # --- RS-485 -----------------------------------------------------------------------------------
 
     def receive(self, data: bytes) -> list[bytes]:
-        """Bytes from the RS-485 line; returns one reply per valid command found in them.
+        """Take bytes from the RS-485 line; return one reply per valid command found in them.
 
         The first valid SPI frame disables RS-485 until reset.
         """

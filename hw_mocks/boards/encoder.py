@@ -70,13 +70,13 @@ class Encoder:
         self._index_turn = math.floor((self.angle_rad - self._index_rad) / _TURN_RAD)
 
     def set_zero(self) -> None:
-        """Calibration has ended: positions count from here."""
+        """End calibration: positions count from here."""
         self.is_zeroed = True
         self._zero_rad = self.angle_rad
         self._place_origin()
 
     def compensate_index(self, is_wanted: bool) -> None:
-        """Whether positions are to be zero at the index once it was found."""
+        """Choose whether positions are zero at the index once it was found."""
         if is_wanted != self._is_index_compensated:
             self._is_index_compensated = is_wanted
             self._place_origin()

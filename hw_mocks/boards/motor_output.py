@@ -161,7 +161,7 @@ class MotorOutput:
     # --- what commands do -------------------------------------------------------------------------
 
     def enable(self) -> None:
-        """EMx is set: calibrate first, then run; a stopped motor runs again if the board allows."""
+        """Obey EMx: calibrate first, then run; a stopped motor runs again if the board allows."""
         if self.is_enabled:
             return
         if self.state is MotorState.IDLE:
@@ -172,7 +172,7 @@ class MotorOutput:
             self._enter(MotorState.RUNNING)
 
     def stop(self) -> None:
-        """EMx is not set."""
+        """Stop, as EMx is not set."""
         if self.state is MotorState.RUNNING:
             self._enter(MotorState.STOPPED)
         elif self.state is MotorState.CALIBRATING:
@@ -180,19 +180,19 @@ class MotorOutput:
         self._integral_rad_s = 0.0
 
     def reset(self) -> None:
-        """ES is not set: idle, calibration and index forgotten."""
+        """Go idle, as ES is not set; calibration and index are forgotten."""
         self._enter(MotorState.IDLE)
         self._integral_rad_s = 0.0
         self.encoder.reset()
         self.has_failed_alignment = False
 
     def make_safe(self) -> None:
-        """After an error: no more current until the error is cleared."""
+        """Go to the safe state after an error: no more current until it is cleared."""
         self._enter(MotorState.SAFE)
         self._integral_rad_s = 0.0
 
     def power_up(self) -> None:
-        """Everything that a microcontroller forgets; the winding stays as warm as it is."""
+        """Forget what a microcontroller forgets; the winding stays as warm as it is."""
         self.reset()
         self.command((0.0,) * len(SETPOINT))
         self._current.filtered_a = 0.0
@@ -263,7 +263,7 @@ class MotorOutput:
         return -self._nm_per_a * self._true_rad_s / 1.5 / self._coil_ohm
 
     def _follow(self) -> float:
-        """Return the control law, on average over the coming step, in which the rotor turns on."""
+        """Return the control law's current, averaged over the coming step while the rotor turns."""
         _, velocity_rad_s, iq_ff_a, kp_a_per_rad, kd_a_s_per_rad, ki_a_per_rad_s, _ = self._setpoint
         encoder, step_s, rotor_rad_s = self.encoder, self._step_s, self._true_rad_s
         drift_rad_s = self._reference_rad_s - (0.0 if encoder.is_frozen else rotor_rad_s)
@@ -313,7 +313,7 @@ class MotorOutput:
         self.encoder.set_zero()
 
     def _input_power_w(self) -> float:
-        """Electrical power into the motor: copper loss and mechanical power."""
+        """Return the electrical power into the motor: copper loss and mechanical power."""
         if self.connection is None or self.state is MotorState.SAFE:
             return 0.0
         mechanical = self._nm_per_a * self.iq_a * self._true_rad_s

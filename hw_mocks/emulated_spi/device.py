@@ -96,20 +96,22 @@ def is_whole_words(length: int, bits_per_word: int) -> bool:
 
 
 def socket_path(directory: Path, device: str) -> str:
-    """Where the socket of a device is.
+    """Return where the socket of a device is.
 
     Raises:
         EmulatedDeviceError: The name is not that of an SPI device, or the path is too long.
     """
     match = _NAME.fullmatch(device)
     if match is None:
-        raise EmulatedDeviceError(f"{device!r} is no SPI device; expected e.g. /dev/spidev0.0")
+        problem = f"{device!r} is not an SPI device; expected e.g. /dev/spidev0.0"
+        raise EmulatedDeviceError(problem, code="not-a-device")
     path = str(directory / match[1])
     length = len(os.fsencode(path))
     if length > _MAX_SOCKET_PATH_BYTES:
         raise EmulatedDeviceError(
             f"{path}: {length} bytes, a socket's path has at most {_MAX_SOCKET_PATH_BYTES}; "
-            "use a shorter directory"
+            "use a shorter directory",
+            code="long-path",
         )
     return path
 
@@ -125,7 +127,8 @@ def check_private(directory: Path) -> None:
     if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077:
         raise EmulatedDeviceError(
             f"{directory} must be yours alone: it belongs to user {status.st_uid} with mode "
-            f"{stat.S_IMODE(status.st_mode):o}; use a fresh directory of mode 700"
+            f"{stat.S_IMODE(status.st_mode):o}; use a fresh directory of mode 700",
+            code="not-private",
         )
 
 
@@ -134,7 +137,7 @@ def _listen(path: str) -> socket.socket:
     if Path(path).is_socket():
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as probe:
             if probe.connect_ex(path) != errno.ECONNREFUSED:
-                raise EmulatedDeviceError(f"{path}: another server answers there")
+                raise EmulatedDeviceError(f"{path}: another server answers there", code="in-use")
         Path(path).unlink()
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)
     try:

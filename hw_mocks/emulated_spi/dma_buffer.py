@@ -1,4 +1,4 @@
-"""The board's end of the frame buffers that it shares with programs (see c/dma_buffer.h).
+"""The board's side of the frame buffers that it shares with programs (see c/dma_buffer.h).
 
 `offer` lays a reply ready; a program's transfer takes it and leaves its frame, both at once and
 without us; `take` finds the frame. Programs are not trusted: nothing they may have written is used
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from hw_mocks.emulated_spi.c_library import build_library
+from hw_mocks.emulated_spi.errors import OfferOpenError
 
 # The layout, as dma_buffer.h states it: change _VERSION with either.
 _VERSION: Final = 1
@@ -103,12 +104,16 @@ class DmaBuffer:
             reply: At most 256 bytes.
             device_speed_hz: The clock of transfers that name none.
             speed_max_hz: No window with a faster clock gets this reply.
+
+        Raises:
+            OfferOpenError: The buffer is not ours.
+            ValueError: The reply is empty or too long.
         """
         size = len(reply)
         if not 0 < size <= FRAME_MAX_BYTES:
             raise ValueError(f"a reply of {size} bytes: 1 to {FRAME_MAX_BYTES} can be offered")
         if self._is_offered:
-            raise RuntimeError("the last offer must be taken back first")
+            raise OfferOpenError("the last offer must be taken back first")
         self._size = size
         _HEAD.pack_into(self._memory, 0, _VERSION, size, device_speed_hz, speed_max_hz)
         self._memory[_REPLY_AT : _REPLY_AT + size] = reply
@@ -130,7 +135,7 @@ class DmaBuffer:
         return self._window()
 
     def retract(self) -> DmaWindow | None:
-        """Make the buffer ours; what a program left, if one was quicker. Others wait a moment."""
+        """Make the buffer ours; return what a program left, if one was quicker."""
         if not self._is_offered:
             return None
         deadline_s = time.monotonic() + _PATIENCE_S

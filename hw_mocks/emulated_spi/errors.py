@@ -5,7 +5,8 @@ MockError
 ├── CompilerMissingError               no C compiler to build our libraries with
 ├── LibraryBuildError                  the compiler refused one of our sources
 ├── EmulatedDeviceError (ValueError)   a directory or device name the emulation cannot use
-└── NotEmulatedError                   a device that was opened is none of ours
+├── OfferOpenError (RuntimeError)      a reply was offered while another one was still open
+└── NotEmulatedError                   an opened device is not an emulated one
 ```
 """
 
@@ -50,6 +51,10 @@ class LibraryBuildError(MockError):
 
 class EmulatedDeviceError(MockError, ValueError):
     """A directory or a device name cannot be used for emulated devices."""
+
+
+class OfferOpenError(MockError, RuntimeError):
+    """A reply was offered before the last offer was taken back."""
 
 
 class NotEmulatedError(MockError):

@@ -1,4 +1,4 @@
-"""How a program makes sure that a device which it has opened is an emulated one of ours.
+"""The proof, for a program, that a device which it has opened is one of our emulated ones.
 
 That a shim was to be preloaded proves nothing: the loader goes on without a library that it does
 not find. What was opened is asked itself: an emulated device is a socket with our server behind it.
@@ -66,20 +66,20 @@ def ask_who(descriptor: int, device: str) -> Introduction:
             answer = peer.recv(PACKET_MAX_BYTES)
     except OSError as error:
         is_socket = error.errno != errno.ENOTSOCK
-        reason = f"nobody answers ({error.strerror})" if is_socket else "it is no socket"
+        reason = f"nobody answers ({error.strerror})" if is_socket else "it is not a socket"
         raise NotEmulatedError(device, reason) from error
     try:
         if REPLY.unpack_from(answer)[:4] != (MAGIC, VERSION, 0, 0):
-            raise NotEmulatedError(device, "its other end is no emulated device")
+            raise NotEmulatedError(device, "its other end is not an emulated device")
         introduction = msgspec.json.decode(answer[REPLY.size :], type=Introduction)
     except (struct.error, msgspec.MsgspecError) as error:
-        raise NotEmulatedError(device, "its other end is no emulated device") from error
+        raise NotEmulatedError(device, "its other end is not an emulated device") from error
     if introduction.device != device:
         raise NotEmulatedError(device, f"it is {introduction.device}")
     return introduction
 
 
 def _user_of(peer: socket.socket) -> int:
-    """Who made the other end listen."""
+    """Return the user who made the other end listen."""
     packed = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     return int(_CREDENTIALS.unpack(packed)[1])

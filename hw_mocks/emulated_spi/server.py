@@ -1,4 +1,4 @@
-"""The board's end of the emulated /dev/spidev devices.
+"""The server of the emulated /dev/spidev devices: the board's side of them.
 
 Each device is a SOCK_SEQPACKET socket in a private directory; programs that preload the shim
 connect to it. Every chip-select window arrives as one packet and is answered at once by a callback.
@@ -147,7 +147,7 @@ class SpidevServer:
             How many transfers there were.
 
         Raises:
-            ValueError: The callback returned more bytes than it was sent, or no valid errno.
+            ValueError: The callback returned more bytes than it was sent, or an invalid errno.
         """
         before = self._transfers
         self._work()
@@ -217,7 +217,8 @@ class SpidevServer:
             return self._devices[device]
         except KeyError:
             known = ", ".join(self._devices)
-            raise EmulatedDeviceError(f"{device} is not emulated here; there is {known}") from None
+            problem = f"{device} is not emulated here; there is {known}"
+            raise EmulatedDeviceError(problem, code="not-emulated") from None
 
     def _wait(self, timeout_s: float) -> list[tuple[int, int]]:
         # After a transfer the next is likely a few µs away, and waking up for it costs more than
@@ -355,7 +356,9 @@ class SpidevServer:
         result = self._ask(device, tx, bits_per_word, speed_hz, time.monotonic_ns())
         if isinstance(result, int):
             if result not in errno.errorcode:
-                raise ValueError(f"{device.name}: the board answered {result}, which is no errno")
+                raise ValueError(
+                    f"{device.name}: the board answered {result}, which is not an errno"
+                )
             return result, b""
         if len(result) > len(tx):
             raise ValueError(
@@ -375,7 +378,7 @@ class SpidevServer:
         )
 
     def _stay_awake(self, device: Device, started_ns: int) -> None:
-        """For a program that asks its boards in turn, or one as fast as it can."""
+        """Stay awake for a program that asks its boards in turn, or one board as fast as it can."""
         now_s = time.monotonic()
         is_rapid = started_ns * 1e-9 - device.ready_s < _RAPID_S
         self._spin_until_s = now_s + (_RAPID_S if is_rapid else _SPIN_S)

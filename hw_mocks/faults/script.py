@@ -1,7 +1,7 @@
 """Faults on the wire and in the boards: seeded, scriptable, logged.
 
 A fault is written `KIND[:key=value,…]`: `flip:rate=0.01`, `stuck-low:at=2,for=0.5,board=1`. This
-module reads such texts and decides, exchange by exchange, which faults strike; `faulty_wire` and
+module reads such texts and decides, exchange by exchange, which faults strike; `faults.wire` and
 `serial_port` make them happen.
 """
 
@@ -160,7 +160,7 @@ class FaultScript:
         return self._drawn[board] is None
 
     def generator_of(self, board: int) -> np.random.Generator:
-        """Yield the source of all that is random on a board, whatever the others do meanwhile."""
+        """Return the source of all that is random on a board, independent of the other boards."""
         if board not in self._generators:
             self._generators[board] = np.random.default_rng([self._seed, board])
         return self._generators[board]

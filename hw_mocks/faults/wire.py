@@ -1,6 +1,6 @@
 """SPI windows between a host and a mock board, with the faults of a script.
 
-Whoever carries the bytes (an in-process link, the emulated device) asks here; without faults the
+What carries the bytes (an in-process link, the emulated device) asks here; without faults the
 window goes straight to the board.
 """
 
@@ -28,13 +28,13 @@ class FaultyWire:
         self._last_reply = b""
 
     def transfer(self, sent: bytes, now_ns: int) -> bytes | int:
-        """One chip-select window; an int is the errno that the driver fails with."""
+        """Make one chip-select window; an int is the errno that the driver fails with."""
         received = self.shift(sent, now_ns)
         self.board.settle()
         return received
 
     def shift(self, sent: bytes, now_ns: int) -> bytes | int:
-        """Return the same, but what the board makes of it may wait for its `settle`."""
+        """Make the same window, but let the board act on it only at its `settle`."""
         self.board.line_ns = now_ns
         if self._script.is_empty or not sent:
             return self.board.shift(sent)
@@ -103,7 +103,7 @@ def hold_board(board: MockBoard, script: FaultScript, number: int, now_ns: int) 
 
 
 def flip_bit(data: bytes, bit: int) -> bytes:
-    """The bytes with one bit inverted, counted from the most significant bit of the first."""
+    """Return the bytes with one bit inverted; bit 0 is the most significant one of the first."""
     changed = bytearray(data)
     changed[bit // 8] ^= 0x80 >> bit % 8
     return bytes(changed)

@@ -1,4 +1,4 @@
-"""From the quadrature current of a motor to the torque on its rotor.
+"""The torque of a motor on its rotor, as it follows from the quadrature current.
 
     τ = K_i·iq / √(1 + c·(iq/I_max)²) · (1 + r·cos(6pθ + φ_r)) + τ_c·sin(6pθ + φ_c)
 
@@ -56,7 +56,7 @@ class Actuator:
         ).tolist()
 
     def torque_nm(self, iq_a: float, position_rad: float, velocity_rad_s: float) -> float:
-        """Torque on the rotor.
+        """Return the torque on the rotor.
 
         Args:
             iq_a: The true quadrature current.
@@ -79,7 +79,7 @@ class Actuator:
 def make_actuators(
     robot: DrivenRobot, effects: Effects, generator: np.random.Generator, *, step_s: float = 250e-6
 ) -> list[Actuator]:
-    """One actuator per joint, in the robot's joint order.
+    """Return one actuator per joint, in the robot's joint order.
 
     Args:
         robot: Whose motors.

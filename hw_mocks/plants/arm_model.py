@@ -1,4 +1,4 @@
-"""The MuJoCo model of an arm, generated from the robot description and the truth; and how it hangs.
+"""The MuJoCo model of an arm, generated from robot description and truth, and how the arm hangs.
 
 One hinge per joint, in joint coordinates, with the rotor as armature; or, for gears with play or
 spring, a second row of hinges for the rotors, after the joints and on axes of their own. Friction
@@ -49,7 +49,7 @@ def make_model(robot: DrivenRobot, truth: Truth, *, step_s: float, has_rotors: b
         A `mujoco.MjModel`.
 
     Raises:
-        MockConfigError: A joint lacks placement or link, or a link cannot exist.
+        MockConfigError: A joint lacks placement or link, or a link is not physically consistent.
     """
     spec = mujoco.MjSpec()
     spec.option.timestep = step_s
@@ -83,7 +83,7 @@ def make_model(robot: DrivenRobot, truth: Truth, *, step_s: float, has_rotors: b
 
 
 def gear_mobilities(model: Any, *, posture_count: int = 100) -> Array:
-    """How easily torques in the gears wind them up, with every rotor and link free.
+    """Return how easily torques in the gears wind them up, with every rotor and link free.
 
     Args:
         model: A `mujoco.MjModel` with rotors.
@@ -108,7 +108,7 @@ def gear_mobilities(model: Any, *, posture_count: int = 100) -> Array:
 
 
 def hanging_posture_rad(robot: DrivenRobot) -> list[float]:
-    """Where the arm comes to rest when let go at zero angles, by the robot file's values.
+    """Return where the arm comes to rest when let go at zero angles, by the robot file's values.
 
     From base to tip, each joint that friction does not hold goes to where its gravity torque
     vanishes and the arm is lowest, or to the nearest quarter turn when friction holds it there.
@@ -140,7 +140,7 @@ def hanging_posture_rad(robot: DrivenRobot) -> list[float]:
             here_nm = gravity_nm(index, here_rad)
             if abs(here_nm) <= holding_nm[index]:
                 continue
-            # Along one joint the gravity torque is a sine: two values tell all of it.
+            # Along one joint the gravity torque is a sine: two values determine it.
             turned_nm = gravity_nm(index, here_rad + math.pi / 2)
             lowest_rad = math.remainder(here_rad + math.atan2(-here_nm, turned_nm), math.tau)
             quarter_rad = round(lowest_rad / (math.pi / 2)) * (math.pi / 2)
@@ -174,7 +174,7 @@ def _place(body: Any, joint: DrivenJoint, pose: Matrix) -> None:
 
 
 def _add_body(parent: Any, mass_kg: float, centre_m: Array, inertia_kg_m2: Array) -> Any:
-    """A body by its inertia about the centre of mass; MuJoCo wants it along principal axes."""
+    """Add a body, given its inertia about the centre of mass; MuJoCo wants principal axes."""
     moments, axes = np.linalg.eigh(inertia_kg_m2)
     axes *= np.linalg.det(axes)  # a rotation, not a reflection
     quaternion = np.empty(4)
@@ -196,7 +196,7 @@ def _add_hinge(body: Any, armature_kg_m2: float, coulomb_nm: float, step_s: floa
 
 
 def _quaternion(placement: Placement) -> tuple[float, float, float, float]:
-    """Of Rz(yaw)·Ry(pitch)·Rx(roll), real part first."""
+    """Return the quaternion of Rz(yaw)·Ry(pitch)·Rx(roll), real part first."""
     (cr, sr), (cp, sp), (cy, sy) = (
         (math.cos(angle / 2), math.sin(angle / 2)) for angle in placement.rpy_rad
     )

@@ -1,4 +1,4 @@
-"""The whole arm, stepped by MuJoCo.
+"""The physics of a whole arm, stepped by MuJoCo.
 
 MuJoCo works in joint coordinates (`arm_model`); this module converts from and to the motors. When
 gears have play or spring, the torque of each coupling is applied to the hinges of rotor and link. A
@@ -43,8 +43,8 @@ class ArmPlant:
         posture_rad: Joint angles to start from, at rest; by default `hanging_posture_rad(robot)`.
 
     Raises:
-        MockConfigError: A joint lacks placement or link, a link cannot exist, or the gear is too
-            stiff for the step.
+        MockConfigError: A joint lacks placement or link, a link is not physically consistent, or
+            the gear is too stiff for the step.
     """
 
     def __init__(
@@ -147,7 +147,8 @@ class ArmPlant:
             speeds = ", ".join(f"{speed:.0f}" for speed in self.motor_velocity_rad_s)
             raise MockPhysicsError(
                 f"the simulated motors turn at {speeds} rad/s, too fast for steps of"
-                f" {self.step_s * 1e6:.0f} µs; limit their current or speed"
+                f" {self.step_s * 1e6:.0f} µs; limit their current or speed",
+                code="too-fast",
             )
 
 

@@ -87,7 +87,7 @@ class Shaft:
             self._stop_and_go(torque_nm, net_nm)
 
     def _stop_and_go(self, torque_nm: float, net_nm: float) -> None:
-        """A step in which the shaft comes to rest: it stays there, or sets off the other way."""
+        """Advance by a step in which the shaft comes to rest, and stays there or turns back."""
         velocity_rad_s = self.velocity_rad_s
         lag = -self._viscous_nm_s_per_rad * velocity_rad_s / net_nm
         stop_s = -self._inertia_kg_m2 * velocity_rad_s / net_nm

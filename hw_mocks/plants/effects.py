@@ -1,4 +1,4 @@
-"""What the mock's physics does and the identification does not model.
+"""Effects of the mock's physics that the identification does not model.
 
 Each effect is one number, zero when it is off. This module only states them; `actuator`,
 `transmission` and the plants make them happen, and the board applies the two that concern its

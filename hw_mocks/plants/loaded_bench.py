@@ -1,6 +1,6 @@
 """A joint on the bench whose output is not simply free: a weight, end stops, a gear that slips.
 
-Apart from `bench_plant`, whose every step counts, because most benches have none of them.
+It is separate from `bench_plant`, where every microsecond counts: most benches have none of them.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class LoadedBench(BenchPlant):
         return abs(turn - 0.5) < self._half_slip
 
     def _meet_end_stop(self, shaft: Shaft) -> None:
-        """A shaft that got as far as a stop is at rest there until something turns it back."""
+        """Hold a shaft that got as far as a stop there, until something turns it back."""
         turned_rad = shaft.position_rad - self._start_rad
         if not -self._end_stop_rad < turned_rad < self._end_stop_rad:
             shaft.position_rad = self._start_rad + math.copysign(self._end_stop_rad, turned_rad)

@@ -1,4 +1,4 @@
-"""What the motors turn: the seam between a simulated board and the physics behind it."""
+"""The plant, what the motors turn: the seam between a simulated board and its physics."""
 
 from __future__ import annotations
 

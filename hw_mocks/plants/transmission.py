@@ -1,4 +1,4 @@
-"""What stands between a rotor and its joint: gear, friction, and the gear's play and spring.
+"""The transmission between a rotor and its joint: gear, friction, play and spring.
 
 Everything is referred to the joint side. By the gear's law τ_L = η·τ_M/k_g ([De Facci 2024], 4.7)
 a torque at the motor counts η/k_g times there, an inertia or viscous friction η/k_g² times;
@@ -96,7 +96,7 @@ class Coupling:
         self.damping_nm_s_per_rad = damping_nm_s_per_rad
 
     def torque_nm(self, windup_rad: float, windup_rad_s: float) -> float:
-        """Torque on the link; its opposite acts on the rotor.
+        """Return the torque on the link; its opposite acts on the rotor.
 
         Args:
             windup_rad: Rotor angle less link angle.
@@ -161,7 +161,7 @@ def check_stiffness(robot: DrivenRobot, fastest_rad2_s2: float, step_s: float) -
 
 
 def scale_coulomb(stribeck: float, joint_velocity_rad_s: float) -> float:
-    """Coulomb friction at a speed, relative to that of fast sliding (Stribeck's curve).
+    """Return the Coulomb friction at a speed, relative to that of fast sliding (Stribeck's curve).
 
     Args:
         stribeck: Relative extra friction at standstill.

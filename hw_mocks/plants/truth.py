@@ -1,4 +1,4 @@
-"""What is really true of a simulated robot: the values the identification is to find.
+"""The true parameters of a simulated robot: the values that the identification is to find.
 
 The robot file holds what CAD says; the simulated arm differs from it by a seeded amount. The truth
 is handed to the plant and to whoever judges the result, never to an estimator, and never enters the
@@ -47,7 +47,7 @@ class Truth:
     joints: tuple[JointTruth, ...]
 
     def as_dict(self) -> dict[str, object]:
-        """Ready for JSON, units in the names, marked as simulated."""
+        """Return the values for JSON, with units in the names, marked as simulated."""
         return {
             "simulated": True,
             "robot": self.robot,
@@ -74,10 +74,11 @@ def draw_truth(robot: DrivenRobot, *, seed: int, spread: float = 0.25) -> Truth:
         spread: Relative standard deviation of masses and second moments; 0 returns CAD.
 
     Returns:
-        Parameters of links that can exist, whatever the seed.
+        Physically consistent parameters, whatever the seed.
 
     Raises:
-        MockConfigError: `spread` is out of range, or a link of the robot file cannot exist.
+        MockConfigError: `spread` is out of range, or a link of the robot file is not physically
+            consistent.
     """
     if not 0.0 <= spread <= 1.0:
         raise MockConfigError("mock truth", [f"spread = {spread:g}: must lie between 0 and 1"])
@@ -98,7 +99,7 @@ def _draw_joint(
         try:
             link = _change_link(link, change)
         except np.linalg.LinAlgError:
-            problem = f"joints.{joint.name}.link: no body has these inertial parameters"
+            problem = f"joints.{joint.name}.link: is not physically consistent"
             raise MockConfigError(f"robot {robot.name}", [problem]) from None
     return JointTruth(
         name=joint.name,
@@ -124,7 +125,9 @@ def _draw_symmetric(generator: np.random.Generator, spread: float) -> Matrix:
 
 
 def _change_link(link: Link, change: Matrix) -> Link:
-    """J' = L·exp(S)·Lᵀ with J = L·Lᵀ the link's pseudo-inertia: positive definite for every S.
+    """Return the link whose pseudo-inertia is J' = L·exp(S)·Lᵀ, where J = L·Lᵀ is the given one's.
+
+    J' is positive definite for every S.
 
     The mass and the second moment about any plane are quadratic forms of J; each changes by the
     factor uᵀ·exp(S)·u with a unit vector u, which is why the spread is that of all of them.

@@ -100,5 +100,7 @@ def test_the_description_stays_as_it_was(rig: MakeRig, arm4: Robot) -> None:
 
 
 def test_a_profile_that_does_not_exist_is_refused(bench: Robot) -> None:
-    with pytest.raises(MockConfigError, match="board bench"):
+    with pytest.raises(MockConfigError) as refused:
         MockRobot(bench, profile="nonsense")
+    assert refused.value.source == "board bench"
+    assert "'nonsense'" in refused.value.problems[0]

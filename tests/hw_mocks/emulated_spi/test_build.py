@@ -96,7 +96,7 @@ def test_parallel_builds_do_not_clash(cache: Path, source: Path) -> None:
 @pytest.mark.compiler
 def test_the_compilers_complaint_is_shown(cache: Path, source: Path) -> None:
     source.write_text("#error no such luck\n")
-    with pytest.raises(LibraryBuildError, match="no such luck") as caught:
+    with pytest.raises(LibraryBuildError) as caught:
         build_library("small", source.parent)
     assert "no such luck" in caught.value.stderr
     assert not list(cache.iterdir())
@@ -106,8 +106,10 @@ def test_a_missing_compiler_says_what_to_install(
     cache: Path, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(CompilerMissingError, match="apt install gcc libc6-dev"):
+    with pytest.raises(CompilerMissingError) as caught:
         build_library("small", source.parent)
+    assert "cc" in caught.value.tried
+    assert "apt install gcc" in str(caught.value)
 
 
 @pytest.mark.compiler

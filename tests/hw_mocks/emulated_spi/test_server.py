@@ -198,8 +198,10 @@ def test_only_a_private_directory_is_used(short_directory: Path) -> None:
     shared = short_directory / "shared"
     shared.mkdir()
     shared.chmod(0o750)
-    with pytest.raises(EmulatedDeviceError, match="mode 750"):
+    with pytest.raises(EmulatedDeviceError) as refused:
         SpidevServer(shared, [DEVICE], lambda transfer: transfer.tx)
+    assert refused.value.code == "not-private"
+    assert str(shared) in str(refused.value) and "750" in str(refused.value)
 
 
 def test_a_missing_directory_is_made_private(short_directory: Path) -> None:
@@ -211,25 +213,30 @@ def test_a_missing_directory_is_made_private(short_directory: Path) -> None:
 
 @pytest.mark.parametrize("name", ["spidev0.0", "/dev/spidev0", "/dev/spidev0.0/..", "/dev/null"])
 def test_only_spi_devices_are_emulated(short_directory: Path, name: str) -> None:
-    with pytest.raises(EmulatedDeviceError, match="no SPI device"):
+    with pytest.raises(EmulatedDeviceError) as refused:
         SpidevServer(short_directory, [name], lambda transfer: transfer.tx)
+    assert refused.value.code == "not-a-device"
 
 
 def test_an_unknown_device_cannot_be_removed(server: SpidevServer) -> None:
-    with pytest.raises(EmulatedDeviceError, match=r"spidev0\.1 is not emulated"):
+    with pytest.raises(EmulatedDeviceError) as refused:
         server.remove("/dev/spidev0.1")
+    assert refused.value.code == "not-emulated"
+    assert "/dev/spidev0.1" in str(refused.value)
 
 
 def test_too_long_a_path_is_explained(short_directory: Path) -> None:
-    with pytest.raises(EmulatedDeviceError, match="shorter directory"):
+    with pytest.raises(EmulatedDeviceError) as refused:
         SpidevServer(short_directory / ("x" * 100), [DEVICE], lambda transfer: transfer.tx)
+    assert refused.value.code == "long-path"
 
 
 def test_a_second_server_is_refused_and_a_dead_one_replaced(
     server: SpidevServer, short_directory: Path, recorder: Recorder
 ) -> None:
-    with pytest.raises(EmulatedDeviceError, match="another server"):
+    with pytest.raises(EmulatedDeviceError) as refused:
         SpidevServer(short_directory, [DEVICE], recorder)
+    assert refused.value.code == "in-use"
     connect(short_directory).close()
     left_behind = short_directory / "spidev0.1"
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as dead:

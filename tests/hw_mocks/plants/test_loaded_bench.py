@@ -168,8 +168,11 @@ def test_an_elastic_gear_winds_up_by_what_the_arm_weighs(bench, smooth):
 
 @pytest.mark.parametrize("values", [(0.0, 0.2), (1.0, -0.2), (math.nan, 0.2), (1.0, math.inf)])
 def test_an_impossible_load_arm_is_refused(values):
-    with pytest.raises(MockConfigError, match=r"(mass_kg|length_m) = .*must be positive"):
+    with pytest.raises(MockConfigError) as refused:
         MockLoadArm(*values)
+    assert refused.value.source == "load arm"
+    (problem,) = refused.value.problems
+    assert problem.startswith(("mass_kg = ", "length_m = "))
 
 
 # --- end stops ------------------------------------------------------------------------------------
@@ -340,7 +343,7 @@ def test_all_of_them_with_every_preset(bench, preset):
     ],
 )
 def test_an_arm_refuses_what_only_the_bench_can_have(arm, effects, load_arm, named):
-    with pytest.raises(MockConfigError, match="only a joint alone on the bench") as caught:
+    with pytest.raises(MockConfigError) as caught:
         make_plant(arm, draw_truth(arm, seed=0), effects, load_arm=load_arm)
     assert [problem.split(":")[0] for problem in caught.value.problems] == named
 
@@ -348,5 +351,7 @@ def test_an_arm_refuses_what_only_the_bench_can_have(arm, effects, load_arm, nam
 def test_slip_needs_a_rotor_with_inertia(bench, truth):
     massless = change(truth, rotor_inertia_kg_m2=0.0)
     make_plant(bench, massless, Effects(end_stop_rad=1.0))
-    with pytest.raises(MockConfigError, match="gear_slip: the rotor"):
+    with pytest.raises(MockConfigError) as refused:
         make_plant(bench, massless, Effects(gear_slip=0.1))
+    (problem,) = refused.value.problems
+    assert problem.startswith("gear_slip: ")
