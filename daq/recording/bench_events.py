@@ -1,7 +1,7 @@
-"""What a bench test writes among the events of its recording, so that the file alone tells all.
+"""The events that a bench test writes into its recording, so that the file alone describes it.
 
 The kinds of events mark what was driven when, by their sample numbers; the text of `PLAN` is a
-`BenchHeader` as JSON. Whoever drives the test writes them, whoever analyses it reads them.
+`BenchHeader` as JSON. The program that drives the test writes them, the analysis reads them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class LoadArm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class MockTruth(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is really true of a mock, to judge a result by; no estimator reads it."""
+    """The true values of a mock, to judge a result by; no estimator reads them."""
 
     b_eq_nms: float
     f_nm: float

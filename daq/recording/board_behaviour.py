@@ -1,7 +1,7 @@
-"""What a recording states of each board: what its firmware does to values, what its wire carries.
+"""The behaviour of each board as a recording states it: filters, references, limits of the wire.
 
-Who uses a recording needs no table of profiles, and a profile that nobody has heard of is no
-obstacle. Only recordings of format 1.0 (armature 0.1) do not state it: `_OF_FORMAT_1_0`.
+Readers of a recording need no table of profiles, so that an unknown profile is not an obstacle.
+Only recordings of format 1.0 (armature 0.1) do not state it: `_OF_FORMAT_1_0`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from daq.recording.layout import BEHAVIOUR_SINCE_MINOR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoardBehaviour:
-    """Of one board; in the file, each field is the attribute `board_…`, a value for each board.
+    """Behaviour of one board; in the file, each field is an attribute `board_…`, a value per board.
 
     Attributes:
         velocity_filter_hz: Corner of the first-order low-pass on measured velocities.
@@ -41,12 +41,12 @@ class BoardBehaviour:
 
     @property
     def velocity_lag_s(self) -> float:
-        """By which measured velocities come late."""
+        """Delay of measured velocities."""
         return 1.0 / (math.tau * self.velocity_filter_hz)
 
     @property
     def current_lag_s(self) -> float:
-        """By which measured currents come late."""
+        """Delay of measured currents."""
         return 1.0 / (math.tau * self.current_filter_hz)
 
 
@@ -64,8 +64,8 @@ def read_behaviours(path: Path, attributes: Mapping[str, Any]) -> tuple[BoardBeh
         One for each board.
 
     Raises:
-        RecordingFormatError: A value that no board has; or a file of format 1.0 has boards of a
-            profile that is not of its time.
+        RecordingFormatError: A value that no board has, or a file of format 1.0 with a profile that
+            did not exist then.
     """
     if attributes["version_minor"] < BEHAVIOUR_SINCE_MINOR:
         return tuple(_of_format_1_0(path, profile) for profile in attributes["board_profiles"])

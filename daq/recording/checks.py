@@ -1,4 +1,4 @@
-"""Whether an HDF5 file is a recording that can be read here, finished and whole."""
+"""Checks that an HDF5 file is a recording that can be read here, finished and whole."""
 
 from __future__ import annotations
 
@@ -128,9 +128,9 @@ def check_storage(path: Path, file: h5py.File) -> None:
 
 
 def stored_elsewhere(group: h5py.Group) -> str | None:
-    """Name of something in a group that is a link, or has its values in another file.
+    """Return the name of something in a group that is a link, or has its values in another file.
 
-    Whoever reads that reads any file that this user may. Nothing is read to find out.
+    Reading it could read any file that this user may read. Nothing is read to find out.
     """
     for name in group:
         if not isinstance(group.get(name, getlink=True), h5py.HardLink):
@@ -256,7 +256,7 @@ def _check_dataset(path: Path, stored: _Stored, layout: Dataset, shape: tuple[in
 
 
 def _check_size(path: Path, stored: _Stored) -> None:
-    """Whether a dataset's values can be in the file: before memory is taken for them."""
+    """Check that a dataset's values can be in the file, before memory is taken for them."""
     item_bytes = _REFERENCE_BYTES if stored.dtype.kind == "O" else stored.dtype.itemsize
     chunk_bytes = math.prod(stored.chunks or (0,)) * item_bytes
     if chunk_bytes > CHUNK_BYTES_MAX:

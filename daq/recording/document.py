@@ -86,7 +86,7 @@ def _datasets(datasets: Iterable[Dataset]) -> list[str]:
     for dataset in datasets:
         shape = "rows" if dataset.axis is ColumnAxis.NONE else f"rows × {dataset.axis.value}"
         kind = "text" if dataset.dtype == "str" else dataset.dtype.lstrip("<|")
-        optional = " Only where a board tells it." if dataset.is_optional else ""
+        optional = " Only where a board reports it." if dataset.is_optional else ""
         rows.append(
             (f"`{dataset.name}`", kind, shape, dataset.unit, f"{dataset.description}{optional}")
         )

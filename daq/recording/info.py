@@ -1,4 +1,4 @@
-"""What a writer of recordings is told. Plain values: no wire, no stream."""
+"""The facts that a writer of recordings is given, as plain values: no wire, no stream."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class RecordingInfo:
     grids: Mapping[str, tuple[float, ...]]
 
     def width(self, axis: ColumnAxis) -> int:
-        """Columns of a dataset."""
+        """Return the number of columns of a dataset."""
         return {
             ColumnAxis.NONE: 1,
             ColumnAxis.JOINTS: len(self.joint_names),

@@ -45,7 +45,7 @@ class Dataset:
         axis: What its columns are.
         codes: Names of its values, for columns of codes.
         bits: Names of its bits, for columns of flags.
-        is_optional: Left out where no board of the robot tells it.
+        is_optional: Left out where no board of the robot reports it.
     """
 
     name: str

@@ -62,12 +62,12 @@ class PatientFile:
         return self._position
 
     def read(self, size: int) -> bytes:
-        """Bytes from here on."""
+        """Return bytes from here on."""
         data = bytearray(size)
         return bytes(data[: self.readinto(data)])
 
     def readinto(self, buffer: bytearray | memoryview) -> int:
-        """Bytes from here on, into a buffer; zeros where nothing was written."""
+        """Read bytes from here on into a buffer; zeros where nothing was written."""
         start, view = self._position, memoryview(buffer).cast("B")
         found = os.pread(self._descriptor, len(view), start)
         view[:] = found.ljust(len(view), b"\0")
@@ -103,4 +103,4 @@ class PatientFile:
         return size
 
     def flush(self) -> None:
-        """Nothing waits here."""
+        """Do nothing: nothing waits here."""

@@ -1,4 +1,4 @@
-"""Reads a recording lazily: nothing is loaded before it is sliced.
+"""The reader of recordings, a lazy one: nothing is loaded before it is sliced.
 
 Opening checks that the file is a recording, of a version that can be read, finished and whole, and
 that it declares no more than it can hold: whatever the file, reading it takes bounded work.
@@ -173,12 +173,12 @@ class Recording(Mapping[str, Column]):
 
     @property
     def joint_names(self) -> tuple[str, ...]:
-        """In the order of the columns."""
+        """Names of the joints, in the order of the columns."""
         return tuple(self.attributes["joint_names"])
 
     @property
     def board_names(self) -> tuple[str, ...]:
-        """In the order of the columns."""
+        """Names of the boards, in the order of the columns."""
         return tuple(self.attributes["board_names"])
 
     @cached_property
@@ -186,7 +186,7 @@ class Recording(Mapping[str, Column]):
         """What the firmware of each board does, in the order of the columns.
 
         Raises:
-            RecordingFormatError: The file does not tell, or something impossible.
+            RecordingFormatError: The file does not state it, or states something impossible.
         """
         return read_behaviours(self.path, self.attributes)
 
@@ -257,7 +257,7 @@ class Recording(Mapping[str, Column]):
         return self._table_column("clock/t_ns")[:], self._table_column("clock/utc_ns")[:]
 
     def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[slice]:
-        """Slices that cover all samples, to go through a long recording in little memory."""
+        """Yield slices that cover all samples, to go through a long recording in little memory."""
         for start in range(0, self.sample_count, rows):
             yield slice(start, min(start + rows, self.sample_count))
 
@@ -331,7 +331,7 @@ def open_recording(path: str | os.PathLike[str]) -> Recording:
 
 @lru_cache(maxsize=8)
 def _parse(text: str, source: str) -> Robot:
-    # Whoever works on a recording opens it several times, and checks take longer than reading.
+    # A recording is often opened several times, and checks take longer than reading.
     return parse_robot(text, source)
 
 

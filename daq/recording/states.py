@@ -1,6 +1,6 @@
-"""What the loop, its joints and its exchanges can be doing; a recording carries the numbers.
+"""States of the loop, modes of joints, outcomes of exchanges; a recording carries their numbers.
 
-Imports nothing of ours: `daq.recording` names the same to those who read files.
+This module imports nothing of ours; `daq.recording` has the names for those who read files.
 """
 
 from __future__ import annotations

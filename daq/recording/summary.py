@@ -1,4 +1,4 @@
-"""What is in a recording, in a few numbers: for `armature record info` and its `--json`."""
+"""The summary of a recording in a few numbers: for `armature record info` and its `--json`."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import os
 
 
 def plain(text: str | os.PathLike[str]) -> str:
-    r"""A text on one line that can neither move a terminal's cursor nor fail to be stored as UTF-8.
+    r"""Return a text on one line that is harmless on a terminal and can be stored as UTF-8.
 
     What cannot be printed is written as Python writes it, as \x1b or, for a file's name that is not
     UTF-8, as \udcff; other blanks are blanks.

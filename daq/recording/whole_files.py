@@ -124,7 +124,7 @@ def sync_directory(path: Path) -> None:
 
 
 def _write_beside(path: Path, data: bytes) -> Path:
-    """Write a temporary file with the permissions of the one that it will be; returns it."""
+    """Write a temporary file with the permissions of the one that it will be; return it."""
     temporary = path.with_name(f".{secrets.token_hex(6)}.part")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:

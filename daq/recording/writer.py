@@ -1,4 +1,4 @@
-"""Writes a recording: under a temporary name, checked by reading it back, then renamed.
+"""The writer of recordings: under a temporary name, checked by reading it back, then renamed.
 
 Memory is bounded: samples are collected until a chunk of the file is full. A crash leaves
 `NAME.h5.part` and nothing else; a file that exists is never overwritten. One writer per file.
@@ -49,7 +49,7 @@ class Written(NamedTuple):
 
 
 class RecordingWriter:
-    """Writes one recording.
+    """Writer of one recording.
 
     Args:
         path: The file to be; `path` + `.part` until it is closed.

@@ -1,1 +1,1 @@
-"""What makes the loop and the recorder services of systemd: units, and word of their state."""
+"""The loop and the recorder as services of systemd: units, and messages about their state."""

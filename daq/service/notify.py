@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 
 class Notifier:
-    """Sends the state of this process to systemd.
+    """Sender of this process's state to systemd.
 
     Args:
         address: The socket: a path, or a name of the abstract namespace behind an `@`; None for

@@ -1,4 +1,4 @@
-"""CURVE keys in files: who may talk to a robot over a network.
+"""CURVE keys in files, which decide who may talk to a robot over a network.
 
 A directory holds the key pair of one party, and under `allowed` the public keys of those it
 trusts: for a robot the clients that may command it, for a client its one robot. Files are small
@@ -86,7 +86,7 @@ def allow_key(directory: Path, public_file: Path) -> str:
     """Trust another party; returns its name. A running loop learns of it when it starts again.
 
     Raises:
-        ConfigError: The directory has no key pair, the file is no public key, or a party of this
+        ConfigError: The directory has no key pair, the file is not a public key, or a party of this
             name or with this key is there already.
     """
     keys = load_keys(directory)
@@ -149,7 +149,7 @@ def _read_texts(path: Path, wanted: tuple[str, ...]) -> dict[str, str]:
     except OSError as error:
         raise ConfigError(str(path), [f"cannot be read: {error.strerror}"]) from error
     except ValueError as error:
-        raise ConfigError(str(path), [f"is no key file: {error}"]) from error
+        raise ConfigError(str(path), [f"is not a key file: {error}"]) from error
     problems = [f"{key}: unknown" for key in table if key not in wanted]
     for key in wanted:
         value = table.get(key)

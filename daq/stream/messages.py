@@ -35,7 +35,7 @@ class Command(
     Attributes:
         id: Comes back in the answer.
         expires_ns: Not to be carried out after this moment of the robot computer's monotonic
-            clock; 0 for one that the gateway sees to.
+            clock; 0 to leave that to the gateway.
     """
 
     id: Annotated[int, Meta(ge=0, lt=1 << 53)] = 0
@@ -43,7 +43,7 @@ class Command(
 
 
 class Status(Command, frozen=True, kw_only=True):
-    """How are you? Answered with a `LoopStatus`."""
+    """Ask for the status; answered with a `LoopStatus`."""
 
 
 class Enable(Command, frozen=True, kw_only=True):
@@ -273,7 +273,7 @@ class LoopStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     state: str
     reason: str
-    """Why it is there: what stopped it, for one."""
+    """Why it is in this state, for example what stopped it."""
     is_fault_of_board: bool = False
     """Whether it is in a fault that was a board's, its device's or its link's."""
     session: str

@@ -1,4 +1,4 @@
-"""From the bytes of a request to a command, or to the reason why not; no sockets here.
+"""Decoding of requests: from bytes to a command, or to the reason of a refusal; no sockets here.
 
 Decoding happens inside the loop's cycle, so its time is bounded, too: the number of values before
 anything is converted, and numbers like 5e-324, of which each takes 6 µs to convert.

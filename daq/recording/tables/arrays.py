@@ -97,14 +97,14 @@ class Arrays:
 
 
 def unusable(dtype: np.dtype[Any], shape: Sequence[int]) -> str:
-    """Why an array is not used; empty if it is."""
+    """Return why an array is not used; empty if it is."""
     if dtype.kind not in "fiu":
-        return _KINDS.get(dtype.kind, "no numbers")
+        return _KINDS.get(dtype.kind, "other values")
     return "" if len(shape) in (1, 2) else f"{len(shape)} dimensions"
 
 
 def check_file(path: Path) -> None:
-    """See that there is a file that can be read and is not too large.
+    """Check that there is a file that can be read and is not too large.
 
     Raises:
         TableError: There is not.

@@ -1,4 +1,4 @@
-"""Numbers from text files as people have them: any delimiter, with or without names, holes and all.
+"""Numbers from text files: any delimiter, with or without names, with values missing.
 
 Lines that are empty or begin with # or % are comments; the last of them names the columns if it has
 as many words as there are columns. A line of units may follow the names, which then carry them, as
@@ -121,7 +121,7 @@ def _as_text(path: Path, file: IO[bytes]) -> TextIO:
 
 
 class _Text:
-    """Goes through the lines of a file and counts them."""
+    """The lines of a text file, counted while they are read."""
 
     def __init__(self, path: Path, file: TextIO) -> None:
         self._path = path
@@ -131,7 +131,7 @@ class _Text:
         self._titles: list[str] = []
 
     def read(self, delimiter: str | None) -> TextTable:
-        """All of it."""
+        """Read the whole table."""
         remark, first = self._next()
         if not first:
             return TextTable(np.empty((0, 0)), ())
@@ -160,7 +160,7 @@ class _Text:
         return TextTable(values, names)
 
     def _go_to(self, line: int) -> None:
-        """Behind so many lines; to ask the file where it is would take long for each."""
+        """Go behind so many lines; asking the file for its place at each line would take long."""
         self._file.seek(0)
         for _ in range(line):
             self._file.readline()
@@ -175,7 +175,7 @@ class _Text:
         return line
 
     def _next(self) -> tuple[str, str]:
-        """Return the last comment before the next line that is none, and that line."""
+        """Return the last comment before the next line of data, and that line."""
         remark = ""
         while line := self._read_line():
             if line.startswith(_COMMENTS):
@@ -196,7 +196,7 @@ class _Text:
         return self._delimiter.isspace() and self._delimiter != "\t"
 
     def _check_columns(self, line: str) -> None:
-        """Before a line is split, as that takes a hundred times its memory."""
+        """Count the columns before a line is split, which takes a hundred times its memory."""
         if self._is_blank:
             columns = sum(1 for _ in re.finditer(r"\S+", line))
         else:
@@ -221,7 +221,7 @@ class _Text:
         return all(self._number(word) is None for word in words)
 
     def _fast(self) -> NDArray[np.float64] | None:
-        """All at once; None where something is not as plain as that."""
+        """Read all at once; None where the text is not that simple."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")  # that there are no values

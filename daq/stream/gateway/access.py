@@ -1,4 +1,4 @@
-"""Who may connect over TCP: only clients whose public keys are listed.
+"""Access over TCP: only clients whose public keys are listed may connect.
 
 ZeroMQ asks through a socket of its own (ZAP, RFC 27). Local sockets do not ask; their directory
 guards them.
@@ -21,7 +21,7 @@ _REQUEST_PARTS = 9
 
 
 class Access:
-    """Decides about connections in a context. Make it before the sockets that need it.
+    """Doorkeeper of the connections in a context. Make it before the sockets that need it.
 
     Args:
         context: The context of those sockets.
@@ -60,5 +60,5 @@ class Access:
         return True
 
     def close(self) -> None:
-        """Nobody is let in any more."""
+        """Let nobody in any more."""
         self.socket.close()

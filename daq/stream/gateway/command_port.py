@@ -18,7 +18,7 @@ _EXPIRES_NS = round(EXPIRES_S * 1e9)
 
 
 class CommandPort:
-    """Carries out what clients ask for, as the gateway hands it on.
+    """The end at which the loop carries out what clients ask for.
 
     Args:
         pair: The loop's end.
@@ -40,7 +40,7 @@ class CommandPort:
             Whether there was one.
 
         Raises:
-            Exception: What the handler raised, if it is no `RefusedError`; the client gets no
+            Exception: What the handler raised, unless it is a `RefusedError`; the client gets no
                 answer then.
         """
         if not self._is_open:
@@ -57,7 +57,7 @@ class CommandPort:
         try:
             number, asked_ns, request = read_request_packet(self._view[:size].tobytes())
         except struct.error:
-            return False  # a gateway out of its mind is no reason to stop
+            return False  # a gateway that sends nonsense is not a reason to stop
         answer = carry_out(request, self._handler, expires_ns=asked_ns + _EXPIRES_NS)
         with contextlib.suppress(OSError):  # a gateway that does not read: its client asks again
             self._pair.sendmsg(answer_packet(number, answer))

@@ -1,4 +1,4 @@
-"""The command socket: takes requests from clients, and sends them the answers."""
+"""The command socket, which takes requests from clients and sends them the answers."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class CommandServer:
     def receive(self) -> Asked | None:
         """Return a valid request, None when there is none; never blocks.
 
-        Messages that are no requests are refused here, one per call.
+        Messages that are not requests are refused here, one per call.
         """
         try:
             if self._is_discarding:

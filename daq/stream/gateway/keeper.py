@@ -1,4 +1,4 @@
-"""Keeps a gateway going: the program that `daq.stream.gateway.link` starts.
+"""The keeper of a gateway: the program that `daq.stream.gateway.link` starts.
 
 A process that does next to nothing, so that nothing happens to it; the gateway is its child. One
 that breaks down or hangs is replaced. Both end when the loop does, however that ends.
@@ -71,7 +71,7 @@ def main() -> int:
 
 
 def _keep(child: int, stream: socket.socket, pulse: Pulse) -> bool:
-    """Wait for the end of a gateway, or end it when it hangs; whether there must be another."""
+    """Wait for the end of a gateway, or end it when it hangs; return whether another is needed."""
     hang_up = select.poll()
     hang_up.register(stream, 0)
     gone_s: float | None = None

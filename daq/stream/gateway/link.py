@@ -89,7 +89,7 @@ class GatewayLink:
     def dropped(self) -> int:
         """How often something did not fit, on the way to the gateway or to a subscriber.
 
-        Who lost it sees that by the sequence numbers, and the spool has it for a minute.
+        A subscriber sees its losses by the sequence numbers; the spool has them for a minute.
         """
         return self._unsent + self._unheard_before + self._report.dropped
 
@@ -163,5 +163,5 @@ class GatewayLink:
 
     @property
     def pid(self) -> int:
-        """Of the process that keeps the gateway going."""
+        """Process id of the gateway's keeper."""
         return self._process.pid

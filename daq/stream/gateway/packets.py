@@ -1,4 +1,4 @@
-"""What the loop and its gateway say to each other, packet by packet, on two socket pairs.
+"""The packets between the loop and its gateway, on two socket pairs.
 
 The *stream* pair carries samples to the gateway and its reports back; the *command* pair carries
 requests to the loop and answers back. The pairs keep packets whole and in order, and the kernel
@@ -81,7 +81,7 @@ class GatewayReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def make_pair() -> tuple[socket.socket, socket.socket]:
-    """Both ends of a pair; neither ever blocks."""
+    """Return both ends of a pair; neither ever blocks."""
     pair = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     for end in pair:
         end.setblocking(False)

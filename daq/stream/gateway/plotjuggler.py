@@ -23,7 +23,7 @@ _MORE = int(zmq.NOBLOCK | zmq.SNDMORE)
 
 
 class PlotJugglerStream:
-    """Publishes `[topic, MessagePack map, time in decimal ASCII seconds]`.
+    """Publisher of `[topic, MessagePack map, time in decimal ASCII seconds]`.
 
     Args:
         context: Of the loop's process.

@@ -173,7 +173,7 @@ class Gateway:
     # --- to the loop ------------------------------------------------------------------------------
 
     def _take_requests(self, *, is_late: bool) -> None:
-        """Let them wait in a queue of ours, which knows since when."""
+        """Take requests into a queue of ours, which knows since when they wait."""
         for _ in range(_AT_ONCE):
             if not self._server.has_message:
                 return

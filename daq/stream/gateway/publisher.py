@@ -1,4 +1,4 @@
-"""Publishes batches of samples; never blocks, whatever the subscribers do."""
+"""The publisher of batches of samples, which never blocks, whatever the subscribers do."""
 
 from __future__ import annotations
 

@@ -9,14 +9,14 @@ _COUNT = struct.Struct("<Q")
 
 
 class Pulse:
-    """Memory that a process shares with its children: who beats is alive."""
+    """Memory that a process shares with its children; a living child counts in it."""
 
     def __init__(self) -> None:
         self._memory = mmap.mmap(-1, _COUNT.size)
         self._seen = 0
 
     def beat(self) -> None:
-        """Still here."""
+        """Show that this process is alive."""
         _COUNT.pack_into(self._memory, 0, self._count + 1)
 
     def was_felt(self) -> bool:

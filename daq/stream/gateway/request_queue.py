@@ -31,7 +31,7 @@ class Asked(NamedTuple):
 
 
 class RequestQueue:
-    """Whose turn it is.
+    """The queue of requests that wait for the loop.
 
     Args:
         now_s: Monotonic clock.

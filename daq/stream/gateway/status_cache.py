@@ -1,4 +1,4 @@
-"""Statuses of a moment ago: many may ask, and the loop has other things to do."""
+"""A cache of the loop's last status, so that many may ask without keeping the loop busy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class StatusCache:
-    """Keeps the last status for a moment, unless a command has come after it.
+    """The last status, kept for a moment unless a command has come after it.
 
     Args:
         now_s: Monotonic clock.
