@@ -1,7 +1,7 @@
 """The recording: one HDF5 file per run, readable without the rest of this software.
 
 One of the two contract packages that every other package may import. `layout` states what is in the
-file, `RECORDING_FORMAT.md` describes it to people. This package needs only NumPy, h5py and the robot
+file, `RECORDING_FORMAT.md` describes it to people. It needs only NumPy, h5py and the robot
 description, and knows nothing of wires, boards or streams: `daq.samples.columns` turns samples into
 columns. The names here are loaded when they are used: a program that only writes a text file need
 not load HDF5.

@@ -69,6 +69,7 @@ def test_another_users_word_counts_for_nothing(
         assert not is_emulated(terminal[1])
 
 
+@pytest.mark.system
 def test_who_listens_must_hold_the_other_end(terminal: tuple[int, int]) -> None:
     """Another process of ours that only says so."""
     address = serial_presence._address(os.fstat(terminal[1]))
