@@ -51,7 +51,7 @@ def _scaling(
     flat: Sequence[Field], flatten: Callable[[Any], Any]
 ) -> Callable[[Any], Iterable[int]]:
     lsb = tuple(field.lsb for field in flat)
-    # `round` would look this method up anew for every value. What is no float (NumPy's float32)
+    # `round` would look this method up anew for every value. What is not a float (NumPy's float32)
     # ends on the slow path, which gives the same.
     return lambda part: map(float.__round__, map(truediv, flatten(part), lsb))
 

@@ -20,7 +20,7 @@ class LinkClock(Protocol):
     """Where the link reads the time."""
 
     def now_ns(self) -> int:
-        """Nanoseconds; the robot's simulation starts at 0."""
+        """Return nanoseconds; the robot's simulation starts at 0."""
         ...
 
 
@@ -60,7 +60,7 @@ class MockLink:
         self._wire.board.transfer(bytes(missing))
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Do nothing: there is no device to give back."""
 
 
 def mock_links(

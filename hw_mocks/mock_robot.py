@@ -1,4 +1,4 @@
-"""A whole mock robot: every board of the robot file on one piece of physics, in step.
+"""A whole mock robot: every board of the robot file, in step with one simulated physics.
 
 Each motor's law, the physics and the boards' clocks advance together in steps of 250 µs. Callers
 of `advance_to` decide what time is: a virtual clock in a test, the monotonic clock in `realtime`.
@@ -39,7 +39,7 @@ class MockRobot:
         load_arm: What hangs on the output of a joint on the bench.
 
     Attributes:
-        truth: The true parameters. For whoever judges a result; recordings must not describe the
+        truth: The true parameters, to judge a result by; recordings must not describe the
             robot with it. A load arm is not part of it.
         load_arm: What hangs on the output of a joint on the bench.
         effects: What happens beside them.

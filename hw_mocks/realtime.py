@@ -26,8 +26,8 @@ def take_precedence() -> None:
 class RealTime:
     """A mock robot in real time.
 
-    The simulation is advanced step by step, and whoever waits for an answer is served between any
-    two steps. When the machine was busy elsewhere for longer than 20 ms, simulated time stands
+    The simulation is advanced step by step, and programs that wait are served between any two
+    steps. When the machine was busy elsewhere for longer than 20 ms, simulated time stands
     still for the rest, rather than rushing through it.
 
     Args:

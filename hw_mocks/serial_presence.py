@@ -1,7 +1,7 @@
 """The proof, for a program, that a serial port which it has opened is one of our emulated ones.
 
 Nothing may be asked on the line itself, which could be a real board's. The emulation listens on a
-local socket that is named after its pseudo-terminal instead; whoever listens there must be a
+local socket that is named after its pseudo-terminal instead; the listener there must be a
 process of this user's that holds the other end of that very terminal.
 """
 
@@ -59,7 +59,7 @@ def _address(status: os.stat_result) -> str:
 
 
 def _holds_other_end(process: int, rdev: int) -> bool:
-    """Whether a process has the master of a pseudo-terminal open, as the kernel tells."""
+    """Whether a process has the master of a pseudo-terminal open, as the kernel says."""
     number = (os.major(rdev) - _PTY_MAJORS.start) * _MINORS + os.minor(rdev)
     told = ["tty-index:", str(number)]
     with contextlib.suppress(OSError):

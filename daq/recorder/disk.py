@@ -39,7 +39,7 @@ class Disk:
         self._reserve_bytes = reserve_bytes
 
     def free_bytes(self) -> int:
-        """Room on the disk, without the reserve of the file system; 0 if it is not there."""
+        """Return the room on the disk, without the file system's reserve; 0 if it is not there."""
         try:
             status = os.statvfs(self.directory)
         except OSError:

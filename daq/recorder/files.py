@@ -148,7 +148,7 @@ class RecordingFiles:
         _logger.info(
             "%s: %d samples, %d missing", self.targets[-1], journal.written.samples, self.missing
         )
-        # Noted first: once it is converted, no journal tells it.
+        # Noted first: once it is converted, there is no journal that says so.
         self._recorded_until = next_seq
         self._spools.mark_recorded(self._session, next_seq)
         self.journal = None
@@ -253,7 +253,7 @@ class RecordingFiles:
     def _rotate(self, journal: Journal, header: Header) -> None:
         self.bring_back()
         # First this one is whole, then the next begins: whenever we are interrupted, what is there
-        # tells where to go on.
+        # shows where to go on.
         if journal.end is None:
             journal.finish(End(next_seq=journal.written.next_seq, is_rotated=True))
         self._create(_next_part(journal.part, journal.next_seq, header))

@@ -1,7 +1,7 @@
 """The journal: batches appended to a file so that a crash costs only its last moment.
 
-What is in it is told in `daq.recorder.contents`. Whoever writes or converts a journal holds an
-advisory lock on it. Nothing here decides what is recorded.
+What is in it is described in `daq.recorder.contents`. The process that writes or converts a journal
+holds an advisory lock on it. Nothing here decides what is recorded.
 """
 
 from __future__ import annotations
@@ -287,7 +287,7 @@ def lock(file: int, path: Path) -> None:
     if not hold(file):
         raise JournalBusyError(path)
     if not os.fstat(file).st_nlink:
-        # Whoever had the lock has converted it.
+        # The process that had the lock has converted it.
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
 
 
@@ -358,7 +358,7 @@ def session_of(path: Path) -> str:
         OSError: It cannot be read.
     """
     with path.open("rb") as file:
-        # Usually the first record tells it, and no more is read.
+        # Usually the first record has it, and no more is read.
         return next(filter(None, map(_session_in, Scan(file.read))), "")
 
 

@@ -248,7 +248,7 @@ class Recorder:
         return True
 
     def _look_for_more(self, now_s: float) -> None:
-        """When the stream is silent: take what the spool has, and notice the end of the loop."""
+        """Take what the spool has when the stream is silent, and notice the end of the loop."""
         silent_s = now_s - self._heard_s
         if silent_s < _STILL_AFTER_S:
             return
@@ -286,7 +286,7 @@ class Recorder:
     def _is_whole(self, header: Header, payload: bytes) -> bool:
         """Whether a batch holds as many samples as it says."""
         size, rest = divmod(len(payload), header.count)
-        # A session that is not understood here can still be kept, for whoever does.
+        # A session that is not understood here can still be kept, for a version that does.
         if size and not rest and self._sample_size in (size, None):
             return True
         expected = f"{self._sample_size or 'as many'} bytes each"

@@ -88,8 +88,8 @@ def _of_format_1_0(path: Path, profile: str) -> BoardBehaviour:
     if profile not in _OF_FORMAT_1_0:
         raise RecordingFormatError(
             path,
-            "format version 1.0 does not state how boards filter and hold what they are told, and "
-            f"of the profile {profile!a} it is not known (known: "
+            "format version 1.0 does not state how boards filter values and hold references, and "
+            f"for the profile {profile!a} it is not known (known: "
             f"{', '.join(_OF_FORMAT_1_0)}): record again with this version of armature",
             code="unknown-profile",
         )

@@ -48,7 +48,7 @@ class Mode(IntEnum):
 
 MODE_NAMES = {mode.name.lower(): mode for mode in Mode}
 SETTABLE_MODES = {name: mode for name, mode in MODE_NAMES.items() if mode < Mode.PLAY}
-"""What a joint can be told to do by itself; the others lead all joints together."""
+"""Modes that can be set for one joint; the others lead all joints together."""
 
 
 class Outcome(IntEnum):

@@ -43,7 +43,7 @@ class Service:
 
     Attributes:
         robot: The robot.
-        robot_argument: How the loop is told of it: its name, or the path of its file.
+        robot_argument: The loop's option for it: its name, or the path of its file.
         link: What carries the frames.
         link_argument: The same as people type it.
         program: The words that run `armature`, the first an absolute path.

@@ -96,7 +96,7 @@ class CommandClient:
         while self._wait(zmq.POLLIN, deadline):
             answer = _decode_answer(self._socket.recv_multipart()[-1])
             if answer.id != self._last_id:
-                continue  # too late, or to something told
+                continue  # too late, or to a command of `tell`
             if not answer.ok:
                 refusal = answer.error
                 code, message = (refusal.code, refusal.message) if refusal else ("failed", "")

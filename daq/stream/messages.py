@@ -2,7 +2,7 @@
 
 A request is `{"command": "enable", "id": 7, …}`, its answer `{"id": 7, "ok": true, "result": …}` or
 `{"id": 7, "ok": false, "error": {"code": …, "message": …}}`. Unknown commands and fields are
-refused. What takes time (enable, home, play) is answered when it has begun; the status tells how it
+refused. What takes time (enable, home, play) is answered when it has begun; the status shows how it
 goes on. Values are joint side and SI, currents and gains at the motor.
 """
 

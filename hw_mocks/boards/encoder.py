@@ -65,7 +65,7 @@ class Encoder:
         self._place_origin()
 
     def place(self, rotor_rad: float) -> None:
-        """Stand somewhere without having turned there."""
+        """Put the encoder at an angle without a turn that it would see."""
         self.angle_rad = self._quantised(rotor_rad)
         self._index_turn = math.floor((self.angle_rad - self._index_rad) / _TURN_RAD)
 

@@ -75,7 +75,7 @@ class Device:
         return 0
 
     def listen(self) -> socket.socket:
-        """Appear, with fresh settings.
+        """Make the device appear, with fresh settings.
 
         Raises:
             EmulatedDeviceError: Another server answers there.

@@ -12,7 +12,7 @@ _DIRECTORY: Final = "ARMATURE_SPIDEV_DIR"
 
 
 def announces_emulation(environment: Mapping[str, str]) -> bool:
-    """Whether programs are to see emulated devices; `introduction.py` tells whether they do."""
+    """Whether programs are to see emulated devices; `introduction.py` finds out whether they do."""
     return _DIRECTORY in environment
 
 

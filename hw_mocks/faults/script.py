@@ -105,7 +105,7 @@ class FaultScript:
         faults: What may happen.
         seed: Makes random faults repeatable.
         apart: Exchanges of a board that stay free of random faults after each one, so that the
-            consequences of a fault can be told from the next one.
+            consequences of a fault can be distinguished from those of the next one.
         is_from_first_exchange: Whether time counts from the first exchange, for programs that take
             a while to start; otherwise from the start of the simulation.
 

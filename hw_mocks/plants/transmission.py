@@ -47,7 +47,7 @@ class MockTransmission:
         return self.rotor_coulomb_nm + self.joint_coulomb_nm
 
     def motor_position_rad(self, joint_position_rad: float) -> float:
-        """Where the motor is when the rotor's side of the gear stands at a joint angle."""
+        """Return where the motor is when the rotor's side of the gear stands at a joint angle."""
         return (joint_position_rad - self.joint_offset_rad) * self.motor_turns_per_turn
 
 

@@ -1,7 +1,7 @@
 """The true parameters of a simulated robot: the values that the identification is to find.
 
 The robot file holds what CAD says; the simulated arm differs from it by a seeded amount. The truth
-is handed to the plant and to whoever judges the result, never to an estimator, and never enters the
+is handed to the plant and to the judge of a result, never to an estimator, and never enters the
 robot description.
 """
 

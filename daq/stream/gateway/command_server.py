@@ -15,7 +15,7 @@ from daq.stream.keys import Keys
 from daq.stream.requests import BadRequestError, check_sizes, read_request, refuse
 
 MESSAGE_MAX = 1 << 20
-"""Bytes of a part; whoever sends more is disconnected by ZeroMQ before we see it."""
+"""Bytes of a part; a client that sends more is disconnected by ZeroMQ before we see it."""
 _QUEUE = 64
 _PARTS_MAX = 4
 """Return address, a REQ socket's delimiter, JSON, binary part."""

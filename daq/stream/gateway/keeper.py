@@ -91,7 +91,7 @@ def _keep(child: int, stream: socket.socket, pulse: Pulse) -> bool:
 
 
 def _serve(make_gateway: Callable[[], Gateway], stream: socket.socket, life: int) -> None:
-    """Be a gateway, in a process of its own; never returns."""
+    """Run a gateway in this process; never returns."""
     exit_code = 1
     try:
         _limit_ourselves()
@@ -108,7 +108,7 @@ def _serve(make_gateway: Callable[[], Gateway], stream: socket.socket, life: int
 
 
 def _limit_ourselves() -> None:
-    """Bound what clients can make of us, and be the first to go when memory is short."""
+    """Limit what clients can make of this process, the first to be ended when memory is short."""
     _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
     for limit, value in (
         (resource.RLIMIT_NOFILE, most_files),

@@ -156,7 +156,7 @@ class GatewayLink:
         self.commands.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout_s)
-        # Whoever is left of them hangs.
+        # A process that is left hangs.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

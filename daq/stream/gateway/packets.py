@@ -2,7 +2,7 @@
 
 The *stream* pair carries samples to the gateway and its reports back; the *command* pair carries
 requests to the loop and answers back. The pairs keep packets whole and in order, and the kernel
-bounds them: whoever finds one full goes without. So neither side can hold up the other.
+bounds them: what finds one full is dropped. So neither side can hold up the other.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class RawRequest(NamedTuple):
 
 
 class GatewaySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a gateway is told when it is started.
+    """Settings that a gateway is started with.
 
     Attributes:
-        lock: A file that is locked by whoever has the local sockets open.
+        lock: A file that is locked by the process that has the local sockets open.
         stream: Endpoints of the stream.
         commands: Endpoints of the command socket.
         keys: Directory of the robot's keys, needed for TCP.
@@ -67,7 +67,7 @@ class GatewaySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class GatewayReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the gateway tells the loop, twice a second.
+    """Report of the gateway to the loop, twice a second.
 
     Attributes:
         life: How many gateways there have been.

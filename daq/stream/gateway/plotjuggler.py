@@ -1,7 +1,7 @@
 """A live stream for PlotJuggler's "ZeroMQ subscriber", protocol MessagePack.
 
 Only for programs on this computer: it has no keys, so it listens on 127.0.0.1 alone, and it only
-tells; nothing can be commanded through it. In PlotJuggler choose *Streaming: ZMQ Subscriber*,
+publishes: nothing can be commanded through it. In PlotJuggler choose *Streaming: ZMQ Subscriber*,
 address `tcp://localhost:9872`, MessagePack. Its topics are a filter by prefix: leave them empty, or
 write `armature`.
 """
@@ -51,7 +51,7 @@ class PlotJugglerStream:
             ) from error
 
     def send(self, time_s: bytes, values: bytes) -> None:
-        """Publish values of one moment; never blocks, whoever is slow misses some.
+        """Publish values of one moment; never blocks, so that slow subscribers miss some.
 
         Args:
             time_s: When, in decimal ASCII.
