@@ -184,13 +184,18 @@ def test_info_shows_what_is_in_a_recording(place: Any, journal: Path, armature: 
     assert (facts["samples"], facts["gaps"], facts["robot"]) == (2000, [], "laas4")
 
 
-@pytest.mark.parametrize("content", [b"", b"text", b"\x89HDF\r\n\x1a\n" + bytes(100)])
-def test_info_on_garbage_is_a_sentence(tmp_path: Path, armature: Any, content: bytes) -> None:
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [(b"", "not-hdf5"), (b"text", "not-hdf5"), (b"\x89HDF\r\n\x1a\n" + bytes(100), "damaged")],
+)
+def test_info_on_garbage_is_a_sentence(
+    tmp_path: Path, armature: Any, content: bytes, code: str
+) -> None:
     file = tmp_path / "x.h5"
     file.write_bytes(content)
     exit_code, out, err = armature("record", "info", file)
     assert (exit_code, out) == (1, "")
-    assert "x.h5" in err
+    assert "x.h5" in err and f"[{code}]" in err
 
 
 @pytest.mark.parametrize(
