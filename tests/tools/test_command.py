@@ -154,8 +154,8 @@ def test_step_for_people(armature: Armature) -> None:
     result = armature("mock", "step", "--robot", "bench1")
 
     assert result.exit_code == 0
-    assert "all motors calibrated after 3.0" in result.out
-    assert "virtual clock" in result.err
+    assert " 3.0" in result.lines[0]
+    assert result.err.count(" s ") == 2, "the robot's time and ours"
 
 
 @pytest.mark.parametrize("at_s", [0.5, 3.5])
@@ -177,7 +177,7 @@ def test_a_board_fault_is_exit_code_3(
 
     assert (for_machines.exit_code, for_people.exit_code) == (3, 3)
     assert for_machines.json["faults"] == ["bench: error 7, gate-driver fault"]
-    assert "error 7, gate-driver fault" in for_people.err
+    assert for_machines.json["faults"][0] in for_people.err
 
 
 def robot_profile(robot: Robot) -> Any:

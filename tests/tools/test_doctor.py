@@ -27,8 +27,12 @@ def problems(report: Any) -> list[dict[str, str]]:
     return found
 
 
+def findings_of(report: Any, subject: str) -> list[dict[str, str]]:
+    return [finding for finding in report["findings"] if finding["subject"] == subject]
+
+
 def texts(report: Any, subject: str) -> str:
-    return "\n".join(f["text"] for f in report["findings"] if f["subject"] == subject)
+    return "\n".join(finding["text"] for finding in findings_of(report, subject))
 
 
 @pytest.fixture
@@ -70,8 +74,10 @@ def test_a_mock_can_run(armature: Armature, profile: str) -> None:
     for finding in report["findings"]:
         assert finding.keys() == {"level", "subject", "text", "fix"}
         assert finding["level"] in ("ok", "note", "warning")
-    assert "50 of 50 exchanges confirmed" in texts(report, "board bench")
-    assert ("cannot be told apart" in texts(report, "board bench")) == (profile != "arm")
+    assert "50 of 50" in texts(report, "board bench")
+    others = {"arm": (), "uomodri": ("udriver2",), "udriver2": ("uomodri",)}[profile]
+    notes = [f for f in findings_of(report, "board bench") if f["level"] == "note"]
+    assert [all(name in note["text"] for name in others) for note in notes] == [True] * len(others)
 
 
 def test_a_table_for_people(armature: Armature, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,8 +86,9 @@ def test_a_table_for_people(armature: Armature, monkeypatch: pytest.MonkeyPatch)
     result = armature("doctor", "--robot", "laas4", "--link", "mock")
 
     assert result.exit_code == 0
-    assert "laas4: 4 joints, 2 boards" in result.out
-    assert result.lines[-1] == "the robot can run"
+    for cell in ("laas4", "board shoulder", "board elbow"):
+        assert cell in result.out
+    assert "problem" not in result.out
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -105,7 +112,7 @@ def test_a_latched_error_is_reported_and_left_alone(
     assert result.exit_code == 1
     (problem,) = problems(result.json)
     assert problem["subject"] == "board bench"
-    assert problem["text"].startswith("reports error 7")
+    assert "error 7" in problem["text"]
     assert robots[0].boards[0].error == 7
 
 
@@ -129,7 +136,7 @@ def test_what_the_wire_cannot_carry(armature: Armature, tmp_path: Path) -> None:
     too_fast = armature("doctor", "--robot", str(file), "--link", "mock", "--json")
 
     assert (wrong_name.exit_code, too_fast.exit_code) == (2, 1)
-    assert 'boards[0].profile: "armm", expected one of arm, uomodri, udriver2' in wrong_name.err
+    assert 'boards[0].profile: "armm"' in wrong_name.err
     assert "velocity_max_rad_s" in problems(too_fast.json)[0]["text"]
 
 
@@ -186,7 +193,7 @@ def test_devices_that_are_forbidden(
     )
 
     (problem,) = problems(result.json)
-    assert "may not read and write" in problem["text"]
+    assert problem["subject"].startswith("/dev/")
     assert f"usermod -aG {group}" in problem["fix"]
 
 
@@ -225,13 +232,11 @@ def test_spi_boards_can_run(run: Run) -> None:
 @pytest.mark.compiler
 @pytest.mark.parametrize(
     ("spoken", "expected", "lengths"),
-    [
-        ("uomodri", "arm", "(34-byte frames), the robot file says arm (38 bytes)"),
-        ("udriver2", "arm", "(34-byte frames), the robot file says arm (38 bytes)"),
-        ("arm", "uomodri", "speaks arm (38-byte frames), the robot file says uomodri (34 bytes)"),
-    ],
+    [("uomodri", "arm", (34, 38)), ("udriver2", "arm", (34, 38)), ("arm", "uomodri", (38, 34))],
 )
-def test_another_firmware_on_spi(run: Run, spoken: str, expected: str, lengths: str) -> None:
+def test_another_firmware_on_spi(
+    run: Run, spoken: str, expected: str, lengths: tuple[int, int]
+) -> None:
     doctor = " ".join([*SPI_DOCTOR, "bench1", "--profile"])
 
     result = run(
@@ -241,14 +246,14 @@ def test_another_firmware_on_spi(run: Run, spoken: str, expected: str, lengths: 
 
     wrong, right = result.jsonl
     (problem,) = problems(wrong)
-    assert lengths in problem["text"]
-    assert problem["fix"].startswith("set profile = ")
-    if spoken != "arm":
-        assert "speaks uomodri or udriver2" in problem["text"]
-        assert "cannot be told apart" in problem["fix"]
+    found, _, in_file = problem["text"].partition(f"{lengths[0]}-byte")
+    assert f"{expected} ({lengths[1]} " in in_file
+    names = ("arm",) if spoken == "arm" else ("uomodri", "udriver2")  # alike on the wire
+    assert all(name in found for name in names)
+    assert f'profile = "{names[0]}"' in problem["fix"]
     # The questions in the wrong format have not put the board out of step.
     assert problems(right) == []
-    assert "in step again" not in texts(right, "board bench")
+    assert findings_of(right, "board bench")[0]["level"] == "ok"
 
 
 @pytest.mark.compiler
@@ -261,7 +266,8 @@ def test_a_board_that_is_missing(run: Run) -> None:
     assert result.exit_code == 1
     (problem,) = problems(result.json)
     assert problem["subject"] == "board elbow"
-    assert "nobody answers on /dev/spidev0.1: the line is stuck at 0xff" in problem["text"]
+    assert "/dev/spidev0.1" in problem["text"]
+    assert "0xff" in problem["text"]
 
 
 @pytest.mark.compiler
@@ -312,7 +318,7 @@ subprocess.run({[*SPI_DOCTOR, "bench1", "--profile", "uomodri"]})
     )
 
     assert problems(result.json) == []
-    assert "in step again" in texts(result.json, "board bench")
+    assert findings_of(result.json, "board bench")[0]["level"] == "note"
 
 
 # --- a board on a serial port ---------------------------------------------------------------------
@@ -322,8 +328,8 @@ subprocess.run({[*SPI_DOCTOR, "bench1", "--profile", "uomodri"]})
     ("spoken", "expected", "named"),
     [
         ("arm", "arm", "50 of 50"),
-        ("uomodri", "arm", "speaks uomodri or udriver2 (36-byte frames)"),
-        ("arm", "uomodri", "speaks arm (40-byte frames)"),
+        ("uomodri", "arm", "uomodri or udriver2 (36-byte"),
+        ("arm", "uomodri", "arm (40-byte"),
     ],
 )
 def test_serial_boards(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import resource
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -36,8 +38,9 @@ def no_room(size: int = 0) -> Iterator[None]:
 
 def test_a_pipe_is_no_recording(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.h5")
-    with pytest.raises(RecordingFormatError, match=r"pipe.h5: is no regular file"):
+    with pytest.raises(RecordingFormatError) as caught:
         open_recording(tmp_path / "pipe.h5")
+    assert caught.value.path == tmp_path / "pipe.h5"
 
 
 def test_a_pipe_is_no_urdf(armature: Armature, tmp_path: Path) -> None:
@@ -45,7 +48,7 @@ def test_a_pipe_is_no_urdf(armature: Armature, tmp_path: Path) -> None:
     out = tmp_path / "arm.toml"
     result = armature("robot", "from-urdf", str(tmp_path / "pipe.urdf"), "--out", str(out))
     assert result.exit_code == 2
-    assert "pipe.urdf" in result.err and "is no regular file" in result.err
+    assert "pipe.urdf" in result.err
 
 
 def test_no_half_urdf_on_a_full_disk(armature: Armature, tmp_path: Path) -> None:
@@ -53,14 +56,15 @@ def test_no_half_urdf_on_a_full_disk(armature: Armature, tmp_path: Path) -> None
     with no_room():
         result = armature("robot", "to-urdf", "laas4", "--out", str(out))
     assert result.exit_code == 1
-    assert f"{out}: cannot be written: File too large" in result.err
+    assert f"{out}: " in result.err
+    assert os.strerror(errno.EFBIG) in result.err
     assert list(tmp_path.iterdir()) == []
 
 
 def test_no_half_trajectory_on_a_full_disk(tmp_path: Path) -> None:
     rows = np.arange(1000.0)
     path = tmp_path / "traj.h5"
-    with no_room(), pytest.raises(OSError, match=r"traj.h5: cannot be written: File too large$"):
+    with no_room(), pytest.raises(OSError, match=f"{path}: .*{os.strerror(errno.EFBIG)}$"):
         write_trajectory(path, t_s=rows, q_rad=rows[:, None], dq_rad_s=rows[:, None])
     assert list(tmp_path.iterdir()) == []
 
@@ -70,25 +74,25 @@ def test_too_many_arrays(tmp_path: Path) -> None:
     with h5py.File(path, "w", libver="latest") as file:
         for number in range(10_001):
             file.create_group(f"g{number}", track_order=False)
-    with pytest.raises(DatasetError, match="more than 10000 arrays"):
+    with pytest.raises(DatasetError, match=f"{path}.* 10000 "):
         read_array_file(path)
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "numbers"),
     [
-        ("1," * 600_000, "a line of more than 1000000 characters"),
-        ("1," * 2000 + "\n", "2001 columns, limit 1000"),
-        ("1 " * 2000 + "\n", "2000 columns, limit 1000"),
-        ("t,q\n" + "1," * 600_000, "a line of more than 1000000 characters"),
+        ("1," * 600_000, ["1000000"]),
+        ("1," * 2000 + "\n", ["2001", "1000"]),
+        ("1 " * 2000 + "\n", ["2000", "1000"]),
+        ("t,q\n" + "1," * 600_000, ["1000000"]),
     ],
 )
-def test_endless_lines(tmp_path: Path, text: str, message: str) -> None:
+def test_endless_lines(tmp_path: Path, text: str, numbers: list[str]) -> None:
     path = tmp_path / "long.csv"
     path.write_text(text)
     with pytest.raises(TableError) as caught:
         read_text(path)
-    assert caught.value.problem == message
+    assert re.findall(r"[0-9]+", caught.value.problem) == numbers
 
 
 def test_many_comments(tmp_path: Path) -> None:
@@ -113,7 +117,7 @@ def test_chunks_that_declare_too_much(tmp_path: Path, name: str) -> None:
                 file.create_dataset(f"q{number}", (2000,), "f4", maxshape=(None,), chunks=(chunk,))
         return tmp_path / name
 
-    with pytest.raises(DatasetError, match=r"it unpacks to .* bytes, limit 536870912"):
+    with pytest.raises(DatasetError, match=rf"{name}.* [0-9]+ .* 536870912\b"):
         read_array_file(written(64 << 18, count=5))
 
 
@@ -139,10 +143,11 @@ def test_large_chunks_of_honest_files(tmp_path: Path) -> None:
 def test_seeds_that_no_file_can_hold(armature: Armature, words: tuple[str, ...], seed: str) -> None:
     result = armature(*words, "--seed", seed)
     assert result.exit_code == 2
-    assert f"{seed}: must not be negative, nor more than 9223372036854775807" in result.err
+    assert f"--seed {seed}: " in result.err
+    assert "9223372036854775807" in result.err
 
 
 def test_import_needs_a_name(armature: Armature) -> None:
     result = armature("import", "a.csv", "--robot", "bench1", "--out", "")
     assert result.exit_code == 2
-    assert "--out: expected the name of a file" in result.err
+    assert "--out: " in result.err

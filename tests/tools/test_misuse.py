@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -31,7 +33,7 @@ def test_a_full_disk(run: Run, command: str) -> None:
     result = run("sh", "-c", f"{command} > /dev/full")
 
     assert result.exit_code == 1
-    assert "No space left" in result.err
+    assert os.strerror(errno.ENOSPC) in result.err
 
 
 @pytest.mark.parametrize(
@@ -83,7 +85,7 @@ def test_temporary_files_have_no_place(
     )
 
     assert result.exit_code == 1
-    assert "use a shorter directory" in result.err
+    assert str(deep) in result.err
 
 
 @pytest.mark.compiler

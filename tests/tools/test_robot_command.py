@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -168,7 +170,7 @@ def test_files_are_not_overwritten(armature: Armature, analysed: Path) -> None:
     for words in (["from-urdf", str(urdf)], ["to-urdf", "laas4"]):
         result = armature("robot", *words, "--out", str(analysed))
         assert (result.exit_code, result.out) == (2, "")
-        assert "is there already and is not overwritten" in result.err
+        assert f"--out {analysed}: " in result.err
     assert analysed.read_bytes() == before
 
 
@@ -177,29 +179,28 @@ def test_options_that_are_wrong_are_all_named(armature: Armature, tmp_path: Path
     out = str(tmp_path / "none" / "a.txt")
     result = armature("robot", "from-urdf", str(urdf), "--out", out, "--lock", "finger")
     assert result.exit_code == 2
-    for words in ("there is no folder", "ends in .toml", "--lock finger: expected JOINT=VALUE"):
+    for words in (f"--out {out}: ", ".toml", "--lock finger: "):
         assert words in result.err
+    assert len(result.err.splitlines()) == 1 + 3
     result = armature("robot", "from-urdf", str(urdf), "--out", str(tmp_path / "a.toml"))
     assert result.exit_code == 2
-    assert "cannot be read: No such file" in result.err
+    assert f"{urdf}: " in result.err
+    assert os.strerror(errno.ENOENT) in result.err
 
 
 @pytest.mark.parametrize(
-    ("data", "problem"),
-    [
-        (b"\xff\xfe", "is not UTF-8"),
-        (b"<robot>", "is not XML"),
-        (b"x" * 5_000_001, "more than 5000000 bytes"),
-    ],
+    ("data", "exit_code", "named"),
+    [(b"\xff\xfe", 2, "UTF-8"), (b"<robot>", 1, "XML"), (b"x" * 5_000_001, 2, "5000000")],
 )
 def test_a_file_that_is_no_urdf(
-    armature: Armature, tmp_path: Path, data: bytes, problem: str
+    armature: Armature, tmp_path: Path, data: bytes, exit_code: int, named: str
 ) -> None:
     urdf, out = tmp_path / "a.urdf", tmp_path / "a.toml"
     urdf.write_bytes(data)
     result = armature("robot", "from-urdf", str(urdf), "--out", str(out))
-    assert result.exit_code in (1, 2)
-    assert problem in result.err
+    assert result.exit_code == exit_code
+    assert f"{urdf.name}: " in result.err
+    assert named in result.err
     assert not out.exists()
 
 
@@ -210,7 +211,8 @@ def test_locked_joints_and_a_tip(armature: Armature, analysed: Path, tmp_path: P
     assert armature("robot", "from-urdf", urdf, "--out", str(locked), *lock).exit_code == 0
     assert [joint.name for joint in load_robot(str(locked)).joints] == ["joint2", "joint3"]
     result = armature("robot", "from-urdf", urdf, "--out", str(cut), "--tip", "joint2_link")
-    assert "held, as they do not lie on the way to joint2_link" in result.err
+    for name in ("joint2_link", "joint3", "joint4"):
+        assert name in result.err
     assert len(load_robot(str(cut)).joints) == 2
 
 
@@ -218,7 +220,7 @@ def test_a_robot_without_links_has_no_urdf(armature: Armature, tmp_path: Path) -
     out = tmp_path / "bench1.urdf"
     result = armature("robot", "to-urdf", "bench1", "--out", str(out))
     assert result.exit_code == 1
-    assert "joints without a link: joint1" in result.err
+    assert "joint1" in result.err
     assert not out.exists()
 
 
@@ -253,4 +255,5 @@ def test_what_drives_a_robot_says_that_this_one_cannot_be_driven(
     action = [rest.pop(0)] if rest and not rest[0].startswith("-") else []
     result = armature(verb, *action, "--robot", str(analysed), *rest)
     assert (result.exit_code, result.out) == (2, "")
-    assert "it can be analysed, not driven" in result.err
+    for name in ("other", "boards", "drives"):  # the robot, and what its file lacks
+        assert name in result.err

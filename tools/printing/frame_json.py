@@ -14,9 +14,19 @@ from firmware_protocol.codec import FrameCodec, checked_raw
 from firmware_protocol.errors import FieldRangeError
 from firmware_protocol.fields import Field
 
+_NOT_JSON, _WRONG_KEYS = "not-json", "wrong-keys"
+
 
 class FrameInputError(ValueError):
-    """An object that does not describe a frame; names every key that is wrong."""
+    """An object that does not describe a frame; names every key that is wrong.
+
+    Attributes:
+        code: What happened, in a word for programs and tests that outlives the sentence.
+    """
+
+    def __init__(self, message: str, *, code: str) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 def raws_from_json(codec: FrameCodec[Any], text: str) -> list[int]:
@@ -39,7 +49,7 @@ def raws_from_json(codec: FrameCodec[Any], text: str) -> list[int]:
             problems.append(str(error))
     problems += _unknown_keys(codec, given)
     if problems:
-        raise FrameInputError("; ".join(problems))
+        raise FrameInputError("; ".join(problems), code=_WRONG_KEYS)
     return codec.raws_from_keys(raws)
 
 
@@ -52,15 +62,18 @@ def _parsed(text: str) -> dict[str, Any]:
     try:
         given = json.loads(text, object_pairs_hook=_once, parse_constant=str)
     except RecursionError:
-        raise FrameInputError("not JSON that describes a frame: nested too deeply") from None
+        problem = "not JSON that describes a frame: nested too deeply"
+        raise FrameInputError(problem, code=_NOT_JSON) from None
     except FrameInputError:
         raise
     except json.JSONDecodeError as error:
-        raise FrameInputError(f"not JSON: {error.msg} at column {error.colno}") from None
+        problem = f"not JSON: {error.msg} at column {error.colno}"
+        raise FrameInputError(problem, code=_NOT_JSON) from None
     except ValueError as error:  # an integer of thousands of digits
-        raise FrameInputError(f"not JSON that describes a frame: {error}") from None
+        problem = f"not JSON that describes a frame: {error}"
+        raise FrameInputError(problem, code=_NOT_JSON) from None
     if not isinstance(given, dict):
-        raise FrameInputError("not a JSON object")
+        raise FrameInputError("not a JSON object", code="not-an-object")
     return given
 
 
@@ -68,7 +81,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     counts = Counter(key for key, _ in pairs)
     doubled = [repr(key[:60]) for key, count in counts.items() if count > 1]
     if doubled:
-        raise FrameInputError(f"given more than once: {', '.join(doubled)}")
+        raise FrameInputError(f"given more than once: {', '.join(doubled)}", code="doubled-key")
     return dict(pairs)
 
 
@@ -79,7 +92,8 @@ def _raws(raw_key: str, fields: list[Field], given: dict[str, Any]) -> int | lis
     is_list = fields[0].is_per_motor
     if raw_key in given:
         if present:
-            raise FrameInputError(f"{raw_key} and {', '.join(present)} say the same: give one")
+            problem = f"{raw_key} and {', '.join(present)} say the same: give one"
+            raise FrameInputError(problem, code=_WRONG_KEYS)
         count = sum(field.count for field in fields)
         entries = _entries(raw_key, given[raw_key], count if is_list else None, (int,))
         for field, raw in zip((f for f in fields for _ in range(f.count)), entries, strict=True):
@@ -96,7 +110,7 @@ def _raws(raw_key: str, fields: list[Field], given: dict[str, Any]) -> int | lis
     else:
         absent = [name for name in names if name not in present]
         in_si = f" (or {' and '.join(absent)} in SI)" if absent else ""
-        raise FrameInputError(f"{raw_key} is missing{in_si}")
+        raise FrameInputError(f"{raw_key} is missing{in_si}", code=_WRONG_KEYS)
     return entries if is_list else entries[0]
 
 
@@ -109,7 +123,7 @@ def _entries(key: str, value: Any, count: int | None, types: tuple[type, ...]) -
     noun = "number" if float in types else "integer"
     wanted = f"a list of {count} {noun}s" if count else f"one {noun}"
     shown = json.dumps(value)[:60]
-    raise FrameInputError(f"{key} = {shown}: expected {wanted}")
+    raise FrameInputError(f"{key} = {shown}: expected {wanted}", code=_WRONG_KEYS)
 
 
 def _unknown_keys(codec: FrameCodec[Any], given: dict[str, Any]) -> list[str]:

@@ -29,7 +29,7 @@ def read_play_file(path: Path | None, robot: DrivenRobot) -> Trajectory | None:
     try:
         check_rows(trajectory.rows, robot)
     except MotionError as error:
-        raise MotionError(f"{path}: {error}") from error
+        raise MotionError(f"{path}: {error}", code=error.code) from error
     return trajectory
 
 

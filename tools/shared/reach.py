@@ -73,7 +73,8 @@ def find_loop(reach: Reach, patience_s: float = 0.0) -> tuple[Where, Keys | None
         if not _is_there(path, patience_s):
             raise StreamError(
                 f"no loop is running in {path}: start one with `armature loop`, or name its "
-                "directory with --runtime"
+                "directory with --runtime",
+                code="no-loop",
             )
         return runtime_directory(path), None
     if not reach.connect.startswith("tcp://"):

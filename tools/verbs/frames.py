@@ -254,11 +254,11 @@ def _encode(arguments: argparse.Namespace) -> int:
         number += 1
         try:
             if len(line) > _LINE_MAX_CHARACTERS:
-                raise FrameInputError(_TOO_LONG)
+                raise FrameInputError(_TOO_LONG, code="line-too-long")
             return codec.encode_raw(raws_from_json(codec, line)).hex()
-        except (FrameInputError, ProtocolError) as error:
+        except FrameInputError as error:
             problems += 1
-            say(f"armature: line {number}: {error}")
+            say(f"armature: line {number}: {error} [{error.code}]")
             # An empty line keeps the others where they are expected.
             return ""
 

@@ -250,7 +250,8 @@ def _check_rights(prefix: Path) -> None:
         words = " ".join(_program())
         raise InstallError(
             f"writing below /etc needs root: sudo {words} install-service …, or look first with "
-            "--dry-run"
+            "--dry-run",
+            code="not-root",
         )
 
 
@@ -259,7 +260,8 @@ def _check_changes(states: dict[Path, str], *, is_forced: bool) -> None:
     if different and not is_forced:
         raise InstallError(
             f"already there with other content: {', '.join(different)}; nothing was changed. "
-            f"Replace them with --force, which keeps the old ones as *{_BACKUP_SUFFIX}"
+            f"Replace them with --force, which keeps the old ones as *{_BACKUP_SUFFIX}",
+            code="file-exists",
         )
 
 
@@ -282,7 +284,8 @@ def _run(commands: Sequence[Sequence[str]]) -> None:
         except (OSError, subprocess.CalledProcessError) as error:
             raise InstallError(
                 f"the files are written, but this failed: {' '.join(command)} ({error}); mend "
-                "that and install again"
+                "that and install again",
+                code="command-failed",
             ) from error
 
 

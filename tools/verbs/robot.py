@@ -309,7 +309,7 @@ def _print_base(facts: dict[str, Any]) -> None:
         if others:
             combined.add_row(symbol, others)
     console = make_console()
-    print(f"{facts['rank']} of {facts['parameters']} parameters can be told apart")
+    print(f"{facts['rank']} of {facts['parameters']} parameters are identifiable")
     if alone:
         console.print(f"{len(alone)} by themselves: {', '.join(alone)}", highlight=False)
     if combined.row_count:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -72,7 +73,8 @@ def test_rs485_vectors(
     *decoded, plain = result.jsonl
     assert [row["raw"] for row in decoded] == [vector["raw"] for vector in chosen]
     assert not plain["valid"]
-    assert f"expected {PROFILES[profile].frame_size + 2}" in plain["error"]
+    size = PROFILES[profile].frame_size
+    assert re.findall("[0-9]+", plain["error"]) == [str(size), str(size + 2)]
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -106,16 +108,16 @@ def test_temperature_without_sensor_is_null(armature: Armature) -> None:
     ("line", "reason"),
     [
         ("", "0 bytes"),
-        (IDLE_REPLY[:-1], "not hexadecimal: 67 digits, a byte has two"),
-        ("zz" + IDLE_REPLY[2:], "not hexadecimal: 'z' is no digit"),
-        ("0x" + IDLE_REPLY, "not hexadecimal: 'x' is no digit"),
+        (IDLE_REPLY[:-1], " 67 "),
+        ("zz" + IDLE_REPLY[2:], "'z'"),
+        ("0x" + IDLE_REPLY, "'x'"),
         (IDLE_REPLY[:-2], "33 bytes"),
         (IDLE_REPLY * 2, "68 bytes"),
-        ("00" * 34, "stuck at 0x00"),
-        ("ff" * 34, "stuck at 0xff"),
-        ("µ" * 68, "not hexadecimal"),
-        ("ab" * 500_000, "more than 10000 characters"),
-        ("\0" * 5, "not hexadecimal"),
+        ("00" * 34, "0x00"),
+        ("ff" * 34, "0xff"),
+        ("µ" * 68, "'µ'"),
+        ("ab" * 500_000, " 10000 "),
+        ("\0" * 5, r"'\x00'"),
     ],
 )
 def test_what_is_no_frame_is_refused_and_the_next_line_decoded(
@@ -194,7 +196,7 @@ def test_table_for_people_of_a_broken_frame(armature: Armature) -> None:
     result = armature("frames", "decode", "--profile", "uomodri", "00", IDLE_REPLY)
 
     assert result.exit_code == 1
-    assert "00: frame of 1 bytes, expected 34" in result.err
+    assert re.findall("[0-9]+", result.err) == ["00", "1", "34"]
     assert "motor_position_rad" in result.out
 
 

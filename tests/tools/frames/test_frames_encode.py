@@ -72,13 +72,13 @@ def test_every_reply_vector(
 @pytest.mark.parametrize(
     ("line", "named"),
     [
-        (without("kp", kpp=[0, 0]), ["'kpp'", "did you mean kp?", "kp is missing"]),
-        (without("index"), ["index is missing"]),
-        (without("pos"), ["pos is missing (or motor_position_rad in SI)"]),
+        (without("kp", kpp=[0, 0]), ["'kpp'", " kp?", "kp "]),
+        (without("index"), ["index ", "[wrong-keys]"]),
+        (without("pos"), ["pos ", "motor_position_rad"]),
         ({**GOOD, "motor_position_rad": [0, 0]}, ["pos and motor_position_rad"]),
-        ({**GOOD, "pos": "12"}, ['pos = "12": expected a list of 2 integers']),
+        ({**GOOD, "pos": "12"}, ['pos = "12"', " 2 "]),
         ({**GOOD, "pos": [True, 0]}, ["pos = [true, 0]"]),
-        ({**GOOD, "mode": True}, ["mode = true: expected one integer"]),
+        ({**GOOD, "mode": True}, ["mode = true"]),
         ({**GOOD, "mode": None}, ["mode = null"]),
         ({**GOOD, "index": 1.0}, ["index = 1.0"]),
         ({**GOOD, "pos": [1.5, 0]}, ["pos = [1.5, 0]"]),
@@ -98,23 +98,23 @@ def test_every_reply_vector(
         (without("isat", isat_a=[-0.1, 0]), ["isat_a = -0.1"]),
         (without("isat", isat_a=[None, 0]), ["isat_a = [null, 0]"]),
         ({**GOOD, "ki": [0, 0]}, ["'ki'"]),
-        ({**GOOD, "": 1}, ["unknown key ''"]),
+        ({**GOOD, "": 1}, ["''", "[wrong-keys]"]),
         (json.dumps(GOOD).replace("7", "NaN"), ["index", "NaN"]),
         (json.dumps(without("kp", kp_a_per_rad=[0, float("inf")])), ["kp_a_per_rad", "Infinity"]),
         (json.dumps(without("kp", kp_a_per_rad=[float("nan"), 0])), ["kp_a_per_rad", "NaN"]),
         (json.dumps(without("kp", kp_a_per_rad=[8.5, 0])).replace("8.5", "1e999"), ["kp_a_per"]),
-        (json.dumps(GOOD)[:-1] + ', "mode": 1}', ["more than once: 'mode'"]),
-        (json.dumps(GOOD)[:-1], ["not JSON"]),
-        (json.dumps(GOOD) * 2, ["not JSON"]),
-        ("[192, 20]", ["not a JSON object"]),
-        ('"mode"', ["not a JSON object"]),
-        ("null", ["not a JSON object"]),
-        ("", ["not JSON"]),
-        ("mode=1", ["not JSON"]),
+        (json.dumps(GOOD)[:-1] + ', "mode": 1}', ["'mode'", "[doubled-key]"]),
+        (json.dumps(GOOD)[:-1], ["[not-json]"]),
+        (json.dumps(GOOD) * 2, ["[not-json]"]),
+        ("[192, 20]", ["[not-an-object]"]),
+        ('"mode"', ["[not-an-object]"]),
+        ("null", ["[not-an-object]"]),
+        ("", ["[not-json]"]),
+        ("mode=1", ["[not-json]"]),
         # How deep is too deep depends on the version of Python.
-        ('{"mode": ' + "[" * 4000, ["not JSON"]),
-        ('{"mode": ' + "9" * 5000 + "}", ["digits"]),
-        ('{"mode": "' + "x" * 1_000_000 + '"}', ["more than 10000 characters"]),
+        ('{"mode": ' + "[" * 4000, ["[not-json]"]),
+        ('{"mode": ' + "9" * 5000 + "}", ["[not-json]"]),
+        ('{"mode": "' + "x" * 1_000_000 + '"}', ["10000", "[line-too-long]"]),
     ],
 )
 def test_a_mistake_is_named_and_the_other_lines_are_encoded(
@@ -135,7 +135,7 @@ def test_a_mistake_is_named_and_the_other_lines_are_encoded(
 def test_every_mistake_of_a_line_is_named_at_once(armature: Armature) -> None:
     result = encode(armature, {"mode": "on", "timeout_ms": 300, "speed": 1})
 
-    for text in ("mode", "timeout_ms = 300", "index is missing", "'speed'"):
+    for text in ("mode", "timeout_ms = 300", "index ", "'speed'", "[wrong-keys]"):
         assert text in result.err
 
 

@@ -97,7 +97,7 @@ def test_nothing_to_run(armature: Callable[..., Any], words: tuple[str, ...]) ->
     result = armature("mock", "exec", "--robot", "bench1", *words)
 
     assert result.exit_code == 2
-    assert "nothing to run" in result.err
+    assert "-- CMD" in result.err
 
 
 def test_the_programs_words_and_environment_are_untouched(
@@ -319,24 +319,24 @@ def test_all_mistakes_in_the_options_are_listed(armature: Callable[..., Any]) ->
     assert (result.exit_code, result.out) == (2, "")
     for text in ("laas5", "--seed -1", "--spread nan", "'quiet'", "'backlash'", "rate=2"):
         assert text in result.err
-    for text in ("'speed'", "'flop'", "did you mean 'flip'"):
+    for text in ("'speed'", "'flop'", "'flip'"):
         assert text in result.err
 
 
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        (("--fault", "unplug:at=0"), "cannot happen on this kind of device"),
-        (("--fault", "flip:rate=0.5,board=1"), "robot bench1 has 1"),
-        (("--fault", ""), "kind ''"),
-        (("--profile", "arm2"), "invalid choice"),
+        (("--fault", "unplug:at=0"), "'unplug:at=0'"),
+        (("--fault", "flip:rate=0.5,board=1"), "bench1"),
+        (("--fault", ""), "''"),
+        (("--profile", "arm2"), "'arm2'"),
         (("--seed", "x"), "--seed"),
         (("--seed", "9" * 5000), "--seed"),
-        (("--effects", ""), "preset ''"),
+        (("--effects", ""), "''"),
         (("--effects", "default,iq_noise_a=nan"), "iq_noise_a = nan"),
-        (("--robot", ""), "is no shipped robot"),
-        (("--robot", "/"), "cannot be read"),
-        (("--robot", "/dev/zero"), "more than"),
+        (("--robot", ""), '""'),
+        (("--robot", "/"), "/: "),
+        (("--robot", "/dev/zero"), "/dev/zero: "),
         (("--rob", "bench1"), "--robot"),
     ],
 )

@@ -93,7 +93,7 @@ def test_unplugged(start: Start) -> None:
     [
         (("--board", "1"), "--board"),
         (("--board", "-1"), "--board"),
-        (("--fault", "io-error:at=0"), "cannot happen on this kind of device"),
+        (("--fault", "io-error:at=0"), "'io-error:at=0'"),
     ],
 )
 def test_bad_options(armature: Callable[..., Any], options: tuple[str, ...], named: str) -> None:
