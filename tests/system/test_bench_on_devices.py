@@ -90,8 +90,7 @@ def test_a_serial_port_that_is_pulled(lab) -> None:
     link = f"serial://{serial_port(lab, '--fault', 'unplug:at=8')}?baud=2000000"
     result = lab.start(*bench_words(lab, link, out, "--arm", *QUICK)).wait(PATIENCE_S)
     assert result.exit_code == 3, result.err
-    assert "cannot be reached" in result.err
-    assert f"what was measured is in {out / 'joint3.h5'}" in result.err
+    assert str(out / "joint3.h5") in result.err
     with open_recording(out / "joint3.h5") as recording:
         assert recording.duration_s > 4.0
 
@@ -102,6 +101,6 @@ def test_ctrl_c_in_the_middle(lab) -> None:
     wait_for(program, "plateau 2 of 8")
     result = program.end(signal.SIGINT)
     assert result.exit_code == 130, result.err
-    assert f"what was measured is in {out / 'joint3.h5'}" in result.err
+    assert str(out / "joint3.h5") in result.err
     assert result.out == ""
     check_off(out / "joint3.h5")

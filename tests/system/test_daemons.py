@@ -54,14 +54,14 @@ def test_a_session_at_the_robot(lab: Any) -> None:
 
     refused = lab.send("mode", "hold")
     assert refused.exit_code == 1
-    assert "enable first" in refused.err
+    assert "(not-now)" in refused.err
     assert lab.accept("record", "start", "first_try")["number"] == 1
     assert lab.accept("enable", "--wait") == {"state": "calibrating"}
     assert lab.accept("mode", "hold")["state"] == "active"
     lab.accept("gains", "--joint", "joint1", "--kp", "0.4", "--kd", "0.01")
     refused = lab.send("mode", "position", "--joint", "joint1", "--target", "0.1")
     assert refused.exit_code == 1
-    assert "armature send home" in refused.err
+    assert "(not-homed)" in refused.err
     lab.accept("mode", "velocity", "--joint", "joint1", "--target", "0.3")
     marked = lab.accept("record", "mark", "it turns")["seq"]
     lab.wait_for_cycles(500)
@@ -125,7 +125,8 @@ def test_no_loop_is_said_in_one_sentence(lab: Any, verb: tuple[str, ...]) -> Non
 
     assert (result.exit_code, result.out) == (1, "")
     (line,) = result.err.splitlines()
-    assert line.startswith(f"armature: no loop is running in {lab.runtime}: start one with")
+    assert str(lab.runtime) in line
+    assert line.endswith("[no-loop]")
 
 
 def test_a_dead_loop_is_said_in_one_sentence(lab: Any) -> None:
@@ -140,7 +141,7 @@ def test_a_dead_loop_is_said_in_one_sentence(lab: Any) -> None:
 
     assert (result.exit_code, result.out) == (1, "")
     (line,) = result.err.splitlines()
-    assert "no loop is running" in line
+    assert line.endswith("[no-loop]")
 
     # And the next loop takes their place.
     assert lab.start(*lab.mock_words(), *lab.loop_words("--duration", "0.3")).wait().exit_code == 0
@@ -153,13 +154,15 @@ def test_a_second_loop_and_a_second_recorder_are_refused(lab: Any) -> None:
     second = lab.start(*lab.mock_words(), *lab.loop_words("--duration", "1")).wait()
 
     assert second.exit_code == 1
-    assert f"{lab.runtime}: in use by another loop (process " in second.err
+    assert f"{lab.runtime}: " in second.err
+    assert f"process {lab.process('loop')}" in second.err
     assert lab.wait_for_cycles(20).session == before.session
     recorder = lab.start("armature", *lab.here("record", "--out", lab.path / "out"))
     lab.wait_for(lambda: lab.status().recorder is not None)
     other = lab.do(*lab.here("record", "--out", lab.path / "out"))
     assert other.exit_code == 2
-    assert "a recorder is at work here already" in other.err
+    assert str(lab.runtime) in other.err
+    assert f"process {recorder.process.pid}" in other.err
     assert recorder.end().exit_code == 0
     assert loop.end().exit_code == 0
 
@@ -172,7 +175,7 @@ def test_a_second_loop_that_fails_leaves_the_first_one_its_sockets(lab: Any) -> 
     result = lab.start(*lab.mock_words(), *lab.loop_words("--duration", "1")).wait()
 
     assert result.exit_code == 1
-    assert "the gateway of an earlier loop does not end" in result.err
+    assert f"{lab.runtime}/" in result.err
     assert lab.status().state == "idle"
 
 
@@ -199,8 +202,8 @@ def test_a_run_beside_a_recorder_ends_at_once(lab: Any) -> None:
     result = lab.start(*lab.run_words("--record", lab.path / "r.h5")).wait()
 
     assert result.exit_code == 1
-    assert "a recorder is at work here already" in result.err
-    assert "nothing was recorded" in result.err
+    assert str(lab.runtime) in result.err
+    assert not (lab.path / "r.h5").exists()
     assert recorder.end().exit_code == 0
 
 
@@ -258,11 +261,13 @@ def test_tcp_without_keys_is_refused(lab: Any) -> None:
     result = lab.start(*lab.mock_words(), *lab.loop_words("--bind", address)).wait()
 
     assert (result.exit_code, result.out) == (2, "")
-    assert "TCP needs keys, or anyone on the network could command the robot" in result.err
+    assert address in result.err
+    assert "--keys" in result.err
     for verb in (("status",), ("send", "stop")):
         refused = lab.do(*verb, "--connect", address)
         assert refused.exit_code == 2
-        assert "TCP needs keys" in refused.err
+        assert address in refused.err
+        assert "--keys" in refused.err
 
 
 def test_tcp_with_keys_is_for_those_on_the_list(lab: Any) -> None:
@@ -282,7 +287,7 @@ def test_tcp_with_keys_is_for_those_on_the_list(lab: Any) -> None:
     assert known.exit_code == 0
     assert known.json["robot"] == "laas4"
     assert (unknown.exit_code, unknown.out) == (1, "")
-    assert "is our key allowed" in unknown.err
+    assert address in unknown.err
     assert loop.end().exit_code == 0
 
 
@@ -333,8 +338,6 @@ def test_without_privileges_it_says_so_once_and_works(lab: Any) -> None:
     assert result.exit_code == 0
     assert result.json["cycles"] + result.json["skipped"] >= 1500
     assert len(told) == 2
-    assert "memory is not locked" in told[0]
-    assert "no real-time priority" in told[1]
     assert result.json["privileges"] == list(told)
     for text in told:
         assert result.err.count(text) == 1

@@ -52,7 +52,7 @@ def test_a_run_says_what_it_did(lab: Any) -> None:
     check_file(summary, file)
     assert summary["elapsed_s"] >= 1.5
     assert (summary["lost"], summary["corrupt"], summary["robot"]) == (0, 0, "laas4")
-    assert (summary["state"], summary["reason"]) == ("idle", "the time is over")
+    assert (summary["state"], summary["ending"]) == ("idle", "time-is-over")
     assert lab.processes() == {}
     info = lab.do("record", "info", file, "--json").json
     assert (info["samples"], info["missing"], info["robot"]) == (summary["cycles"], 0, "laas4")
@@ -120,7 +120,7 @@ def test_a_killed_loop(lab: Any) -> None:
     result = run.wait()
 
     assert result.exit_code == 1
-    assert "the loop ended by SIGKILL" in result.err
+    assert "SIGKILL" in result.err
     with open_recording(file) as recording:
         assert recording.gaps == ()
         # All but the batch that was being collected.
@@ -142,7 +142,7 @@ def test_a_killed_loop_is_reported_to_people_too(lab: Any, is_log_frozen: bool) 
     result = run.wait()
 
     assert (result.exit_code, result.out) == (1, "")
-    assert "the loop ended by SIGKILL" in result.err
+    assert "SIGKILL" in result.err
 
 
 def test_a_killed_recorder_misses_nothing(lab: Any) -> None:
@@ -160,7 +160,7 @@ def test_a_killed_recorder_misses_nothing(lab: Any) -> None:
     assert result.exit_code == 0
     check_summary(result.json)
     check_file(result.json, file)
-    assert "the recorder ended by SIGKILL; it is started again" in result.err
+    assert result.err.count("SIGKILL") == 3
 
 
 def test_a_recorder_killed_at_the_end_misses_nothing(lab: Any) -> None:
@@ -230,7 +230,7 @@ def test_what_an_earlier_run_left_is_not_taken_for_this_one(lab: Any) -> None:
     assert not before.exists()
     again = lab.start(*lab.run_words("--duration", "1", "--record", before)).wait()
     assert again.exit_code == 2
-    assert "before.h5.journal is left of a run that was killed" in again.err
+    assert "before.h5.journal" in again.err
     assert lab.do(*lab.here("recover", lab.path)).exit_code == 0
     with open_recording(before) as recording:
         assert recording.gaps == ()

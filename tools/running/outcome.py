@@ -15,6 +15,7 @@ def result_json(result: Result) -> dict[str, object]:
         "session": status.session,
         "state": status.state,
         "reason": status.reason,
+        "ending": result.ending.name.lower().replace("_", "-"),
         "is_virtual": status.is_virtual,
         "elapsed_s": result.elapsed_s,
         "cycles": status.cycles,
