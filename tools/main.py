@@ -1,4 +1,4 @@
-"""The `armature` command.
+"""The `armature` command: its verbs, and the command line.
 
 A verb's module is imported only when that verb is used, so that printing a table does not wait for
 the simulation.
@@ -65,7 +65,7 @@ def make_parser(verb: str | None = None) -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command line; returns the exit code."""
+    """Run a command line and return the exit code."""
     # Our matrices are small: threads that share them out wait for each other. Beside one other
     # program on two cores that made an identification 15 times slower. Set before numpy is loaded.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -1,4 +1,4 @@
-"""What the demo must have found, since the mock's truth is known."""
+"""The checks of the demo's results against the mock's truth."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 VALIDATION_MAX_PERCENT = 1.5
 CAD_RATIO_MIN = 3.0
 INSIDE_MIN = 0.8
-"""Of the true base parameters in their 95 % intervals: of one robot, not of many."""
+"""Share of the true base parameters in their 95 % intervals: of one robot, so less than 95 %."""
 FRICTION_TOLERANCE = {"f_nm": 0.02, "b_eq_nms": 0.10}
 CONDITION_MAX = 25.0
 
@@ -21,7 +21,7 @@ class Check(NamedTuple):
     is_ok: bool
 
     def as_dict(self) -> dict[str, object]:
-        """Ready for JSON."""
+        """Return the check, ready for JSON."""
         return {**self._asdict()}
 
 

@@ -1,4 +1,4 @@
-"""`armature demo`: everything, once, on the mock robot: from boards to a judged model of the arm.
+"""`armature demo`: does everything once on the mock robot, from boards to a judged model.
 
 Every step is a command that could have been typed; it is shown before it runs. What comes out is
 compared with the mock's truth, which no step before the last ones knows.
@@ -32,9 +32,9 @@ from tools.shared.interrupts import interrupted_by_any_signal
 from tools.shared.progress import progress_steps
 
 _BUSY = 500
-"""Periods that were skipped in real time, from which a result may be off for that alone."""
+"""From this many skipped periods on, a result may be off for that reason alone."""
 JOINT = "joint3"
-"""Whose friction is measured."""
+"""The joint whose friction is measured."""
 _ENDING_S = 20.0
 """What a step may take to switch its motors off and end, once it is asked to."""
 
@@ -150,7 +150,7 @@ def _steps(directory: Path, *, seed: int, is_fast: bool) -> list[Step]:
         ),
         Step(
             "excitation",
-            "A trajectory that tells the parameters well, inside all limits",
+            "A trajectory that determines the parameters well, inside all limits",
             (*excite, "--out", path["excitation.h5"]),
         ),
         Step(
@@ -201,7 +201,7 @@ def _run(step: Step) -> tuple[float, int, dict[str, Any]]:
         with progress_steps(step.name):
             out = process.output()
     except KeyboardInterrupt:
-        # Motors may be on: whoever interrupts us waits until they are off.
+        # Motors may be on: wait until they are off.
         process.end(signal.SIGINT)
         process.output(_ENDING_S)
         raise

@@ -129,7 +129,7 @@ class _Session:
         )
 
     def as_dict(self) -> dict[str, object]:
-        """Ready for JSON."""
+        """Return the session, ready for JSON."""
         return {
             "calibration_s": None if self.calibration_ms is None else self.calibration_ms * 1e-3,
             "samples": [
@@ -141,7 +141,7 @@ class _Session:
         }
 
     def show(self) -> None:
-        """Tables for people."""
+        """Print tables for people."""
         from rich.table import Table
 
         console = make_console()

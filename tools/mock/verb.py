@@ -1,4 +1,4 @@
-"""`armature mock`: hardware that is not there, for programs that believe it is."""
+"""`armature mock`: runs programs against simulated boards behind emulated devices."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tools.shared.cli import (
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
-"""Exit codes of `exec` when there is no program that could have one: those of env and the shells"""
+"""Exit codes of `exec` when the program cannot be started, as in shells and env."""
 _EXEC_EXAMPLE = """\
   armature mock exec --robot laas4 --profile uomodri --fault flip:rate=0.01 -- \\
       python3 -c 'from spidev import SpiDev; s = SpiDev(0, 0); s.max_speed_hz = 8000000
@@ -143,7 +143,7 @@ def _serial(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _interruption() -> Iterator[Callable[[], bool]]:
-    """Whether somebody asked us to stop: how this command ends, and no error."""
+    """Yield a function that says whether a signal has asked this command to end."""
     is_over = False
 
     def stop(_number: int, _frame: object) -> None:

@@ -1,4 +1,4 @@
-"""An excitation, as tables for people."""
+"""Tables of an excitation, for people."""
 
 from __future__ import annotations
 

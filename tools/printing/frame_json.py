@@ -115,7 +115,7 @@ def _raws(raw_key: str, fields: list[Field], given: dict[str, Any]) -> int | lis
 
 
 def _entries(key: str, value: Any, count: int | None, types: tuple[type, ...]) -> list[Any]:
-    """The value as a list, if it has the right types: `count` of them, None for a single one."""
+    """Return a value as a list of `count` entries of these types; None for a single entry."""
     entries = value if isinstance(value, list) else [value]
     is_right_shape = isinstance(value, list) == bool(count) and len(entries) == (count or 1)
     if is_right_shape and all(type(entry) in types for entry in entries):

@@ -1,4 +1,4 @@
-"""What is in a recording, as tables for people."""
+"""Tables of what is in a recording, for people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run does by itself, as its options ask for."""
+"""The steps that a run takes by itself: enable, home, play a trajectory, drive a bench test."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def make_agenda(
 
 
 def agenda_problem(agenda: Agenda | BenchRun | None, result: Result) -> str:
-    """Why a run has not done what it was asked for, empty if it has."""
+    """Return why a run has not done what it was asked for; empty if it has."""
     if agenda is None or (agenda.was_stopped and result.ending is Ending.INTERRUPTED):
         return ""  # Ctrl-C speaks for itself
     if agenda.problem or result.ending is not Ending.TIME_IS_OVER or not agenda.unfinished:

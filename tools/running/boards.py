@@ -1,4 +1,4 @@
-"""Opens a robot's boards on whatever link was asked for: the one place where mock and host meet."""
+"""Opens a robot's boards on any link: the one place where mock and host meet."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tools.shared.cli import say
 
 @dataclass(frozen=True, slots=True)
 class OpenBoards:
-    """Boards that are open, and the clock they live by.
+    """Boards that are open, and their clock.
 
     Attributes:
         boards: In the robot file's order.
@@ -73,7 +73,7 @@ def open_boards(
     Raises:
         ConfigError: The robot does not fit the link.
         TransportError: A device cannot be opened.
-        NotEmulatedError: The environment announces emulated devices, and one is none.
+        NotEmulatedError: The environment announces emulated devices, and one is not.
     """
     if address.kind is LinkKind.MOCK:
         clock = VirtualClock()
@@ -101,7 +101,7 @@ def open_boards(
 
 
 def may_be_emulated(address: LinkAddress) -> bool:
-    """Whether opening the devices can turn out to be opening a mock's: a guess, and no proof."""
+    """Return whether the devices may be a mock's: a guess, not a proof."""
     if address.kind is LinkKind.SPI:
         return announces_emulation(os.environ)
     return address.kind is LinkKind.MOCK or is_pseudo_terminal(address.device)

@@ -1,4 +1,4 @@
-"""A program that we run on somebody's behalf, as if we were not in between.
+"""A program that we run on behalf of a caller, with its signals passed on.
 
 Signals meant for it reach us, because it is our process that others know: they are passed on. What
 a terminal sends goes to every process of the foreground, the program included, and is not repeated:

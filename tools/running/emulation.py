@@ -22,7 +22,7 @@ class EmulatedBoards(NamedTuple):
 
     Attributes:
         environment: In which a program sees them.
-        serve: Be the boards, until told to end.
+        serve: Simulates the boards until a function says that it is over.
     """
 
     environment: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""Events of a loop, for whoever runs it: as they are, or as lines for people."""
+"""Events of a loop, passed on as they are or printed as lines for people."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Listener = Callable[[Event], None]
 
 
 class Teller:
-    """Says events as lines, without repetition.
+    """Prints events as lines, without repetition.
 
     Args:
         is_shown: Whether somebody has shown an event already.
@@ -33,7 +33,7 @@ class Teller:
                 say(line)
 
     def close(self) -> None:
-        """Say how often what was repeated was."""
+        """Say how often repeated events occurred."""
         for line in self._digest.end():
             say(line)
 

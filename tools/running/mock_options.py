@@ -38,13 +38,13 @@ _FAULT_HELP = (
 
 
 def add_board_options(parser: argparse.ArgumentParser) -> None:
-    """`--profile` and `--fault`."""
+    """Add `--profile` and `--fault`."""
     add_profile_option(parser, is_required=False)
     parser.add_argument("--fault", action="append", default=[], metavar="FAULT", help=_FAULT_HELP)
 
 
 def add_mock_robot_options(parser: argparse.ArgumentParser) -> None:
-    """`--effects`, `--seed` and `--spread`."""
+    """Add `--effects`, `--seed` and `--spread`."""
     parser.add_argument(
         "--effects",
         default="default",
@@ -64,7 +64,7 @@ def add_mock_robot_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_joint_option(parser: argparse.ArgumentParser) -> None:
-    """`--joint`."""
+    """Add `--joint`."""
     parser.add_argument(
         "--joint",
         metavar="NAME",
@@ -150,12 +150,12 @@ def true_robot(link: str, robot: Robot) -> DrivenRobot | None:
         robot: The robot of the recording.
 
     Returns:
-        The true robot; None when it was no mock, or does not say which.
+        The true robot; None when it was not a mock, or the link does not say which.
     """
     found = _MARK.search(link)
     if found is None or not link.startswith(("mock", "spy+mock")):
         return None
-    if not float(found[2]) <= 1.0:  # no mock of ours
+    if not float(found[2]) <= 1.0:  # not one of our mocks
         return None
     robot = robot.driven()
     truth = draw_truth(robot, seed=int(found[1]), spread=float(found[2]))

@@ -13,7 +13,7 @@ from hw_mocks.plants.load_arm import MockLoadArm
 from tools.shared.cli import add_network_options
 
 _MOCK_TIMEOUT_MS = 100
-"""Computers with a mock are ordinary ones: now and then away for longer than a robot's 10 ms."""
+"""Computers with a mock are ordinary ones: now and then busy for longer than a robot's 10 ms."""
 
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:
@@ -43,10 +43,10 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
 
 
 def check_duration(duration_s: float | None) -> None:
-    """Make sure that a duration is one.
+    """Check a duration.
 
     Raises:
-        ConfigError: It is not.
+        ConfigError: It is not positive, or too long.
     """
     if duration_s is not None and not 0.0 < duration_s <= 1e7:
         raise ConfigError("--duration", [f"{duration_s:g} s: must be more than 0, at most 1e7"])
@@ -54,7 +54,7 @@ def check_duration(duration_s: float | None) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """What a run of the loop shall be.
+    """The options of one run of the loop.
 
     Attributes:
         robot: Name of a shipped robot, or a robot file.
@@ -117,7 +117,7 @@ class RunOptions:
         """The link's address.
 
         Raises:
-            ConfigError: It is none.
+            ConfigError: It is not an address.
         """
         return parse_link(self.link)
 
@@ -156,10 +156,10 @@ class RunOptions:
         )
 
     def to_argv(self, *further: str) -> list[str]:
-        """`armature loop` with these options.
+        """Return the words of `armature loop` with these options.
 
         Args:
-            further: Options that are none of the run itself.
+            further: Options that are not of the run itself.
         """
         values = {
             "--robot": self.robot,

@@ -1,4 +1,4 @@
-"""What is said of a run that is over: its summary and its exit code."""
+"""The summary and the exit code of a run that is over."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def result_json(result: Result) -> dict[str, object]:
 
 
 def exit_code(result: Result, problem: str, *, has_end: bool = False) -> int:
-    """How the command ends; says why when it is no success.
+    """Return how the command ends; say why when it is not a success.
 
     Args:
         result: How the run went.

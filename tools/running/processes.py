@@ -13,13 +13,13 @@ import sys
 from collections.abc import Mapping, Sequence
 
 OUR_COMMAND = (sys.executable, "-P", "-m", "tools.main")
-"""`armature`; -P because a folder called `tools` where we happen to be is none of ours."""
+"""`armature`; -P because a folder named `tools` in the current directory is not ours."""
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 
 
 def end_with_parent() -> None:
-    """Have the kernel end this process when its parent is gone, however that came."""
+    """Have the kernel end this process when its parent is gone, for whatever reason."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
@@ -66,7 +66,7 @@ class Process:
 
     @property
     def exit_code(self) -> int | None:
-        """None while it runs."""
+        """Its exit code; None while it runs."""
         return self._process.poll()
 
     def start_again(self) -> None:
@@ -96,7 +96,7 @@ class Process:
             self._process.send_signal(number)
 
     def output(self, timeout_s: float | None = None) -> bytes:
-        """Wait for its end; what it printed.
+        """Wait for its end and return what it printed.
 
         Raises:
             subprocess.TimeoutExpired: It takes longer.

@@ -38,7 +38,7 @@ def run_loop(options: RunOptions, *, events_to: int | None = None) -> tuple[Resu
 
     Raises:
         ConfigError: Options contradict each other, or motors would move without leave.
-        NotEmulatedError: Emulated devices are announced, and one is none.
+        NotEmulatedError: Emulated devices are announced, and one is not.
     """
     address = options.address
     robot = load_robot(options.robot, profiles=PROFILES).driven()
@@ -99,10 +99,10 @@ def run_loop(options: RunOptions, *, events_to: int | None = None) -> tuple[Resu
 
 
 def _refuse_to_move(options: RunOptions) -> None:
-    """Motors that are real do not move without leave.
+    """Refuse to move real motors without --arm.
 
     Raises:
-        ConfigError: They would.
+        ConfigError: The options would move them.
     """
     if options.moves and not options.is_armed:
         raise ConfigError("--arm", ["missing: --enable, --home and --play move real motors"])

@@ -17,7 +17,7 @@ def with_command_timeout(robot: DrivenRobot, timeout_ms: int | None) -> DrivenRo
     """Return the robot with another time-out on all of its boards.
 
     Raises:
-        ConfigError: No board could keep it.
+        ConfigError: It is not one that a board can keep.
     """
     if timeout_ms is None:
         return robot

@@ -1,8 +1,8 @@
-"""A run in real time: loop and recorder as processes of their own, looked after from here.
+"""A run in real time: loop and recorder as processes of their own, supervised from here.
 
 On the mock this process is the robot: its boards stand behind emulated SPI devices, which the loop
 opens with the real spidev. The loop ends first, then the recorder; a recorder that dies is started
-again, and the loop does not care.
+again, and the loop goes on.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class _Supervision:
         self._previous: dict[int, Any] = {n: signal.signal(n, self._end) for n in _ENDINGS}
         if self._target is not None:
             words = ["record", "--out", str(self._target.parent), "--file", str(self._target)]
-            # What earlier runs left is none of this one's business.
+            # What earlier runs left is not part of this one.
             words += ["--since-ns", str(time.time_ns()), "--runtime", str(runtime.path)]
             self._recorder = Process(words, os.environ)
             options = replace(options, recording=self._target.stem)

@@ -64,7 +64,7 @@ def add_verb(
 
 
 def add_robot_option(parser: argparse.ArgumentParser) -> None:
-    """`--robot NAME|FILE`."""
+    """Add `--robot NAME|FILE`."""
     parser.add_argument(
         "--robot",
         required=True,
@@ -74,7 +74,7 @@ def add_robot_option(parser: argparse.ArgumentParser) -> None:
 
 
 def add_link_option(parser: argparse.ArgumentParser) -> None:
-    """`--link ADDRESS`."""
+    """Add `--link ADDRESS`."""
     parser.add_argument(
         "--link",
         required=True,
@@ -84,7 +84,7 @@ def add_link_option(parser: argparse.ArgumentParser) -> None:
 
 
 def add_network_options(parser: argparse.ArgumentParser) -> None:
-    """`--bind ADDRESS`, `--keys DIR` and `--plotjuggler PORT`."""
+    """Add `--bind ADDRESS`, `--keys DIR` and `--plotjuggler PORT`."""
     parser.add_argument(
         "--bind",
         action="append",
@@ -105,13 +105,13 @@ def add_network_options(parser: argparse.ArgumentParser) -> None:
 
 def _port(text: str) -> int:
     port = int(text)
-    if not 1 <= port <= 65535:  # ZeroMQ would take another one without a word
+    if not 1 <= port <= 65535:  # ZeroMQ would silently take another one
         raise argparse.ArgumentTypeError(f"{text}, expected 1 to 65535")
     return port
 
 
 def add_profile_option(parser: argparse.ArgumentParser, *, is_required: bool) -> None:
-    """`--profile NAME`."""
+    """Add `--profile NAME`."""
     parser.add_argument(
         "--profile",
         choices=list(PROFILES),
@@ -121,22 +121,22 @@ def add_profile_option(parser: argparse.ArgumentParser, *, is_required: bool) ->
 
 
 def add_json_option(parser: argparse.ArgumentParser) -> None:
-    """`--json`."""
+    """Add `--json`."""
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def print_json(value: object) -> None:
-    """One JSON object on stdout."""
+    """Print one JSON object on stdout."""
     print(msgspec.json.encode(value).decode())
 
 
 def say(text: str) -> None:
-    """A line for the person, on stderr."""
+    """Print a line for people, on stderr."""
     print(text, file=sys.stderr)
 
 
 def make_console() -> Console:
-    """Where tables for people are printed."""
+    """Return where tables for people are printed."""
     from rich.console import Console
 
     class QuietlyCut(Console):
@@ -189,7 +189,7 @@ def run_guarded(run: Callable[[], int]) -> int:
         _say_error(error)
         return FAILED
     except OSError as error:
-        # A full disk, no place for temporary files: nothing that a traceback would explain better.
+        # A full disk, no place for temporary files: a traceback would not explain it better.
         say(f"armature: {error}")
         _drop_output()
         return FAILED
@@ -197,8 +197,8 @@ def run_guarded(run: Callable[[], int]) -> int:
 
 
 def _say_error(error: DaqError | ProtocolError | MockError | EstimationError) -> None:
-    """Say what happened, and the error's code where it has one: that can be searched for."""
-    code = error.code if isinstance(error, DaqError | EstimationError) else ""
+    """Say what happened, followed by the error's code where it has one."""
+    code = getattr(error, "code", "")
     say(f"armature: {error}" + (f" [{code}]" if code else ""))
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def interrupted_by_any_signal() -> Iterator[None]:
-    """Whatever asks us to end counts as Ctrl-C: what is running is ended, nothing half is left."""
+    """Treat SIGTERM and SIGHUP as Ctrl-C, so that what is running is ended in order."""
     endings = (signal.SIGTERM, signal.SIGHUP)
     previous = {number: signal.signal(number, signal.default_int_handler) for number in endings}
     try:

@@ -12,13 +12,13 @@ _STEP_S = 0.25
 
 @contextmanager
 def progress_bar(label: str) -> Iterator[Callable[[float, float | None], None]]:
-    """A bar on stderr if that is a terminal.
+    """Show a bar on stderr if that is a terminal.
 
     Args:
         label: What is being done.
 
     Yields:
-        What takes how much is done and, where it is known, how much there is.
+        A function to call with how much is done and, where it is known, how much there is.
     """
     if not sys.stderr.isatty():
         yield lambda _done, _total: None
@@ -26,7 +26,7 @@ def progress_bar(label: str) -> Iterator[Callable[[float, float | None], None]]:
     from rich.console import Console
     from rich.progress import Progress
 
-    # No thread of its own: whoever calls may have better things to do with the processor.
+    # Without a thread of its own: the caller may need the processor.
     with Progress(console=Console(stderr=True), auto_refresh=False, transient=True) as progress:
         task = progress.add_task(label, total=None)
         due_s = 0.0
@@ -42,13 +42,13 @@ def progress_bar(label: str) -> Iterator[Callable[[float, float | None], None]]:
 
 @contextmanager
 def progress_steps(label: str) -> Iterator[Callable[[str], None]]:
-    """A line on stderr that says which step is being done, if that is a terminal.
+    """Show on stderr which step is being done, if that is a terminal.
 
     Args:
         label: What is being done.
 
     Yields:
-        What takes the name of the step that begins.
+        A function to call with the name of the step that begins.
     """
     if not sys.stderr.isatty():
         yield lambda _step: None

@@ -1,4 +1,4 @@
-"""How the verbs reach a loop: the options, and a sentence when there is none."""
+"""The options by which verbs reach a loop, and the error when no loop is running."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LOOK_EVERY_S = 0.1
 
 
 def add_reach_options(parser: argparse.ArgumentParser) -> None:
-    """`--runtime DIR`, or `--connect ADDRESS --keys DIR`."""
+    """Add `--runtime DIR`, `--connect ADDRESS` and `--keys DIR`."""
     parser.add_argument(
         "--runtime",
         type=Path,
@@ -56,7 +56,7 @@ class Reach:
 
 
 def find_loop(reach: Reach, patience_s: float = 0.0) -> tuple[Where, Keys | None]:
-    """Where the options say that the loop is.
+    """Return where the options say that the loop is, and our keys.
 
     Args:
         reach: The options.

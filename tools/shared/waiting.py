@@ -13,7 +13,7 @@ from tools.shared.cli import BOARD_FAULT, FAILED, OK, say
 
 _PERIOD_S = 0.05
 _SILENCE_MAX_S = 10.0
-"""A gateway that is replaced, or a busy computer, is no reason to leave a motion unwatched."""
+"""A gateway that is replaced, or a busy computer, is not a reason to leave a motion unwatched."""
 _ON = ("ready", "active")
 
 
@@ -114,10 +114,10 @@ def wait_until(
 
 
 def _patient_status(client: CommandClient, deadline: float) -> LoopStatus:
-    """Return the loop's status, asked for again while nobody answers, until a moment.
+    """Return the loop's status; while nobody answers, ask again until the deadline.
 
     Raises:
-        CommandTimeoutError, CommandRefusedError: Nobody did for long.
+        CommandTimeoutError, CommandRefusedError: Nobody answered for a long time.
     """
     deadline = min(deadline, time.monotonic() + _SILENCE_MAX_S)
     while True:

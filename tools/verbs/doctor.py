@@ -1,4 +1,4 @@
-"""`armature doctor`: could this robot run, and if not, why and what to do about it."""
+"""`armature doctor`: checks whether a robot could run here, and says what to do if not."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _counted(things: Sequence[object], noun: str) -> str:
 
 
 def _devices(robot: DrivenRobot, address: LinkAddress) -> Iterator[Finding]:
-    """Nodes, permissions and holders, before anything is opened."""
+    """Check nodes, permissions and holders before anything is opened."""
     if address.kind is LinkKind.MOCK:
         yield Finding(Level.NOTE, "devices", "mock boards in this process: no device is needed")
         return
@@ -137,7 +137,7 @@ def _device(name: str, *, is_spi: bool) -> Finding:
         )
     try:
         holder = lock_holder(name) if is_spi else None
-        # The far end of a pseudo-terminal is always open: there sits who made it.
+        # The far end of a pseudo-terminal is always open, in the program that made it.
         users = [] if name.startswith("/dev/pts/") else programs_using(name)
     except OSError as error:
         fix = f"look at {error.filename} and remove it" if error.filename else "try again"

@@ -175,7 +175,9 @@ def _why_not_hex(text: str) -> str:
     digits = "".join(text.split())
     strange = next((digit for digit in digits if digit not in string.hexdigits), None)
     return (
-        f"{len(digits)} digits, a byte has two" if strange is None else f"{strange!r} is no digit"
+        f"{len(digits)} digits, a byte has two"
+        if strange is None
+        else f"{strange!r} is not a digit"
     )
 
 
@@ -206,7 +208,7 @@ def _decode(arguments: argparse.Namespace) -> int:
 
 
 def _show(texts: Sequence[str], profile: Profile, codec: FrameCodec[Any]) -> int:
-    """Frames as tables for people; exits 1 when one of them is not valid."""
+    """Print frames as tables for people; exit 1 when one of them is not valid."""
     from rich.table import Table
 
     console = make_console()
@@ -308,7 +310,7 @@ def _open(source: str) -> TextIO:
 
 
 def _bounded(file: TextIO) -> Iterator[str]:
-    """Lines, each cut to one character more than is allowed."""
+    """Yield lines, each cut to one character more than is allowed."""
     limit = _LINE_MAX_CHARACTERS + 1
     while line := file.readline(limit):
         yield line

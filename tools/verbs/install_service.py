@@ -1,7 +1,7 @@
 """`armature install-service`: makes the loop and the recorder services of this computer.
 
 Writes two systemd units, the user they run as, the rule for the SPI devices and limits for people
-who run the loop by hand. It starts nothing: that is the last step, and a person's.
+who run the loop by hand. It does not start the services: a person does that, as the last step.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from tools.shared.cli import (
 
 _SYSTEMD_IS_RUNNING = Path("/run/systemd/system")
 _BACKUP_SUFFIX = ".old"
-"""Of a name that neither systemd nor udev nor pam_limits reads."""
+"""Neither systemd nor udev nor pam_limits reads files with this suffix."""
 _NEXT_STEPS = f"""\
 next steps:
   sudo usermod -aG {USER} $USER            may command the robot; log in again
@@ -155,7 +155,7 @@ def _install_service(arguments: argparse.Namespace) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Order:
-    """What the services shall be."""
+    """The options that the services are made from."""
 
     robot: str
     link: str
@@ -211,13 +211,13 @@ def _plan(order: _Order) -> tuple[dict[Path, str], list[list[str]]]:
 
 
 def _program() -> tuple[str, ...]:
-    """How the services run `armature`: as it is installed for the interpreter that runs now."""
+    """Return how the services run `armature`: as installed for the current interpreter."""
     script = Path(sysconfig.get_path("scripts")) / "armature"
     return (str(script),) if script.exists() else (sys.executable, "-m", "tools.main")
 
 
 def _code() -> Iterator[Path]:
-    """Where the program is read from: Python, its packages, and ours if they are elsewhere."""
+    """Yield where the program is read from: Python, its packages, and ours."""
     for place in (Path(sys.prefix), Path(sys.base_prefix), Path(daq.__file__).parents[1]):
         yield place
         yield place.resolve()
@@ -266,7 +266,7 @@ def _check_changes(states: dict[Path, str], *, is_forced: bool) -> None:
 
 
 def _write(target: Path, text: str) -> None:
-    """All of the file or nothing; what was there is kept beside it."""
+    """Write all of the file or nothing; an old file is kept beside it."""
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.exists() or target.is_symlink():
         os.replace(target, target.with_name(target.name + _BACKUP_SUFFIX))
@@ -313,7 +313,7 @@ def _uninstall(prefix: Path, *, is_dry_run: bool, is_json: bool) -> int:
 
 
 def _warnings(order: _Order) -> Iterator[str]:
-    """Yield what would keep the services' user from its files."""
+    """Yield what would keep the user of the services from its files."""
     if order.keys is not None:
         yield f"user {USER} must own the keys: sudo chown -R {USER}: {order.keys}"
     if order.recordings.exists() and order.recordings != RECORDINGS:

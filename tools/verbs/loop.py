@@ -75,7 +75,7 @@ def _loop(arguments: argparse.Namespace) -> int:
 
 
 def _loop_on_mock(options: RunOptions, mock_options: MockOptions, is_json: bool) -> int:
-    """This process is the robot; the loop is another one, which opens its emulated devices."""
+    """Be the robot, for a loop in another process that opens its emulated devices."""
     from tools.running.emulation import emulated_boards
 
     mock, script = make_mock(mock_options, impossible=[FaultKind.UNPLUG])

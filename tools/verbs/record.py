@@ -1,4 +1,4 @@
-"""`armature record`: the recorder as a daemon, and what is in a recording."""
+"""`armature record`: runs the recorder as a daemon, and shows what is in a recording."""
 
 from __future__ import annotations
 
@@ -71,7 +71,15 @@ def add_to(verbs: Verbs, summary: str) -> None:
 
 
 def _record(arguments: argparse.Namespace) -> int:
-    out, file_name = _place(arguments)
+    file: Path | None = arguments.file
+    out: Path = arguments.out or (file.parent if file else Path())
+    problems = [
+        *_place_problems(out, file),
+        *_number_problems(arguments.rotate_s, arguments.reserve_mb),
+    ]
+    if problems:
+        raise ConfigError("record", problems)
+    out = out.absolute()
     runtime = runtime_directory(arguments.runtime, is_made=True)
     spools = Spools(runtime)
     converter = ProcessConverter(conversion_command(runtime))
@@ -86,7 +94,7 @@ def _record(arguments: argparse.Namespace) -> int:
             spools=spools,
             converter=converter,
             report=lambda report: loop.tell(Report(report=report)),
-            file_name=file_name,
+            file_name=file.name if file else "",
             rotate_s=arguments.rotate_s,
             is_once=arguments.once,
             reserve_bytes=round(arguments.reserve_mb * _MEGABYTE),
@@ -96,7 +104,7 @@ def _record(arguments: argparse.Namespace) -> int:
         for journal in unattended(out, spools):
             if not arguments.since_ns or journal.stat().st_mtime_ns >= arguments.since_ns:
                 converter.start(journal)
-        if arguments.file is None:
+        if file is None:
             say(f"armature: recorder of {runtime.path}: recordings go to {out}")
         parent = os.getppid()
         record(
@@ -115,23 +123,13 @@ def _record(arguments: argparse.Namespace) -> int:
     return OK if is_well and not recorder.status().problem else FAILED
 
 
-def _place(arguments: argparse.Namespace) -> tuple[Path, str]:
-    """Return the directory of the recordings, and the first one's name.
-
-    Raises:
-        ConfigError: They cannot be used.
-    """
-    file: Path | None = arguments.file
-    out: Path = arguments.out or (file.parent if file else Path())
+def _place_problems(out: Path, file: Path | None) -> list[str]:
+    """Make the directory of the recordings, and return why it or the file cannot be used."""
     problems = []
     if file is not None and file.parent.absolute() != out.absolute():
         problems.append(f"--file {file}: must lie in --out {out}")
     if file is not None and file.is_dir():
         problems.append(f"--file {file}: is a directory")
-    if arguments.rotate_s is not None and not 0.1 <= arguments.rotate_s <= 1e7:
-        problems.append(f"--rotate-s {arguments.rotate_s:g}: must lie between 0.1 and 1e7")
-    if not 0 <= arguments.reserve_mb <= 1e9:
-        problems.append(f"--reserve-mb {arguments.reserve_mb:g}: must not be negative")
     try:
         # Not its parents: a disk that is not mounted must not be replaced by a directory.
         out.mkdir(mode=0o750, exist_ok=True)
@@ -139,14 +137,21 @@ def _place(arguments: argparse.Namespace) -> tuple[Path, str]:
         problems.append(f"--out {out}: {out.absolute().parent} is not there: is its disk mounted?")
     except OSError as error:
         problems.append(f"--out {out}: cannot be used: {error.strerror}")
-    if problems:
-        raise ConfigError("record", problems)
-    return out.absolute(), file.name if file else ""
+    return problems
+
+
+def _number_problems(rotate_s: float | None, reserve_mb: float) -> list[str]:
+    problems = []
+    if rotate_s is not None and not 0.1 <= rotate_s <= 1e7:
+        problems.append(f"--rotate-s {rotate_s:g}: must lie between 0.1 and 1e7")
+    if not 0 <= reserve_mb <= 1e9:
+        problems.append(f"--reserve-mb {reserve_mb:g}: must lie between 0 and 1e9")
+    return problems
 
 
 @contextmanager
 def _interruption() -> Iterator[list[int]]:
-    """Signals that asked us to end: how this command ends, and no error."""
+    """Collect the signals that ask this command to end."""
     ended: list[int] = []
     previous = {
         number: signal.signal(number, lambda number, _: ended.append(number))

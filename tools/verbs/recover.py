@@ -1,4 +1,4 @@
-"""`armature recover`: what a crash left behind becomes recordings."""
+"""`armature recover`: makes recordings of what a crash left behind."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def add_to(verbs: Verbs, summary: str) -> None:
 def _recover(arguments: argparse.Namespace) -> int:
     runtime = _runtime(arguments.runtime)
     spools = Spools(runtime)
-    # For programs no bar: `armature run` runs this, perhaps on a terminal.
+    # No bar for programs: `armature run` runs this, perhaps on a terminal.
     with nullcontext(None) if arguments.json else progress_bar("recovering") as advance:
         results = [recover(path, spools, progress=advance) for path in find_all(arguments.paths)]
     directories = [path for path in arguments.paths if path.is_dir()]
@@ -82,7 +82,7 @@ def _adopt(directory: Path, runtime: RuntimeDirectory) -> list[Conversion]:
 
 
 def _runtime(path: Path | None) -> RuntimeDirectory | None:
-    """Where spools may be; without a loop there need not be such a directory."""
+    """Return where spools may be; None when no loop has made such a directory."""
     if not (path or default_runtime_path()).exists():
         if path is not None:
             say(f"armature: --runtime {path} is not there: nothing can be fetched from a spool")

@@ -6,7 +6,7 @@ import argparse
 import math
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from daq.errors import ConfigError
 from daq.recording.text import plain
@@ -15,9 +15,12 @@ from daq.robot import Joint, Robot, load_robot, parse_robot
 from estimation.errors import EstimationError
 from tools.shared.cli import OK, Verbs, add_json_option, add_verb, make_console, print_json, say
 
+if TYPE_CHECKING:
+    from estimation.model.base import BaseParameters
+
 _SIZE_MAX = 5_000_000
 _GRAVITY_M_S2 = (0.0, 0.0, -9.81)
-"""What robot files that say nothing of it mean."""
+"""The gravity of robot files that do not state it."""
 _EXAMPLE = """\
   armature robot to-urdf laas4 --out laas4.urdf
   armature robot from-urdf laas4.urdf --out arm.toml
@@ -138,7 +141,7 @@ def _read(path: Path) -> str:
     try:
         # To open a pipe would take until somebody writes to it.
         if path.exists() and not path.is_file() and not path.is_dir():
-            raise ConfigError(str(path), ["is no regular file, expected a URDF"])
+            raise ConfigError(str(path), ["not a regular file, expected a URDF"])
         with path.open("rb") as file:
             data = file.read(_SIZE_MAX + 1)
         if len(data) > _SIZE_MAX:
@@ -171,9 +174,10 @@ def _write(path: Path, text: str) -> None:
 
 def _show(arguments: argparse.Namespace) -> int:
     robot = load_robot(arguments.robot)
+    base, problem = _find_base(robot)
     facts = _facts(robot)
     if arguments.json:
-        print_json(facts)
+        print_json({**facts, **_base_facts(base, problem)})
         return OK
     print(f"{robot.name}: {plain(robot.description)}")
     print(f"{_count(robot)}; {_use(robot)}")
@@ -190,7 +194,10 @@ def _show(arguments: argparse.Namespace) -> int:
         print("motors are coupled: motor angle, after its gear, by joint angles")
         for row in robot.coupling:
             print("  " + "  ".join(f"{part:g}" for part in row))
-    _print_base(facts)
+    if problem is not None:
+        print(f"base parameters: {plain(problem)}")
+    if base is not None:
+        _print_base(base)
     return OK
 
 
@@ -205,32 +212,32 @@ def _facts(robot: Robot) -> dict[str, Any]:
         "total_mass_kg": sum(masses) if len(masses) == len(robot.joints) else None,
         "coupling": robot.coupling,
         "estimation_terms": robot.estimation.terms,
-        **_base_facts(robot),
     }
 
 
-def _base_facts(robot: Robot) -> dict[str, Any]:
-    """Return what data of the arm can tell at best; nulls where that cannot be said, and why."""
-    unknown = dict.fromkeys(("rank", "parameters", "base_parameters", "lost", "rounded"))
+def _find_base(robot: Robot) -> tuple[BaseParameters | None, str | None]:
+    """Return what is identifiable, or None and why that is not known; a bench has neither."""
     if any(joint.is_on_bench for joint in robot.joints):
-        return {**unknown, "base_parameters_problem": None}  # no arm, nothing to tell apart
+        return None, None
     try:
         from estimation.model.base import find_base
         from estimation.model.regressor import Regressor
 
-        base = find_base(Regressor(robot))
+        return find_base(Regressor(robot)), None
     except ModuleNotFoundError as error:
-        problem = f"needs {error.name}: pip install 'armature[estimation]'"
-        return {**unknown, "base_parameters_problem": problem}
+        return None, f"needs {error.name}: pip install 'armature[estimation]'"
     except EstimationError as error:
-        return {**unknown, "base_parameters_problem": str(error)}
+        return None, str(error)
+
+
+def _base_facts(base: BaseParameters | None, problem: str | None) -> dict[str, Any]:
     return {
-        "rank": base.rank,
-        "parameters": len(base.symbols),
-        "base_parameters": [base.expression(row) for row in range(base.rank)],
-        "lost": [base.symbols[index] for index in base.lost],
-        "rounded": base.rounded,
-        "base_parameters_problem": None,
+        "rank": base and base.rank,
+        "parameters": base and len(base.symbols),
+        "base_parameters": base and [base.expression(row) for row in range(base.rank)],
+        "lost": base and [base.symbols[index] for index in base.lost],
+        "rounded": base and base.rounded,
+        "base_parameters_problem": problem,
     }
 
 
@@ -285,7 +292,7 @@ def _print_joints(joints: list[dict[str, Any]]) -> None:
         table.add_column(
             heading,
             justify="left" if is_text else "right",
-            # Joints whose names are cut cannot be told apart.
+            # Joints whose names are cut cannot be distinguished.
             overflow="fold" if heading == "joint" else "ellipsis",
             no_wrap=heading == "gear",
         )
@@ -294,35 +301,32 @@ def _print_joints(joints: list[dict[str, Any]]) -> None:
     make_console().print(table)
 
 
-def _print_base(facts: dict[str, Any]) -> None:
-    """What data can tell at best: parameters by themselves, combinations, and what is lost."""
+def _print_base(base: BaseParameters) -> None:
+    """Print what is identifiable: parameters by themselves, combinations, and what is lost."""
     from rich.table import Table
 
-    if facts["base_parameters_problem"] is not None:
-        print(f"base parameters: {plain(facts['base_parameters_problem'])}")
-    if facts["rank"] is None:
-        return
-    parts = [text.partition(" ") for text in facts["base_parameters"]]
-    alone = [symbol for symbol, _, others in parts if not others]
-    combined = Table("parameter", "only together with")
-    for symbol, _, others in parts:
-        if others:
-            combined.add_row(symbol, others)
+    alone, combined = [], Table("parameter", "only together with")
+    for row, index in enumerate(base.independent):
+        symbol, expression = base.symbols[index], base.expression(row)
+        if expression == symbol:
+            alone.append(symbol)
+        else:
+            combined.add_row(symbol, expression.removeprefix(f"{symbol} "))
     console = make_console()
-    print(f"{facts['rank']} of {facts['parameters']} parameters are identifiable")
+    print(f"{base.rank} of {len(base.symbols)} parameters are identifiable")
     if alone:
         console.print(f"{len(alone)} by themselves: {', '.join(alone)}", highlight=False)
     if combined.row_count:
         console.print(f"{combined.row_count} in combinations:", highlight=False)
         console.print(combined)
-    lost = facts["lost"]
-    if lost:
-        text = f"{len(lost)} lost, no torque depends on them: {', '.join(lost)}"
+    if len(base.lost):
+        names = ", ".join(base.symbols[index] for index in base.lost)
+        text = f"{len(base.lost)} lost, no torque depends on them: {names}"
         console.print(text, highlight=False)
-    if facts["rounded"]:
+    if base.rounded:
         console.print(
-            "note: not counted, as only rounded numbers seem to tell them, such as 1.5708 for a "
-            f"right angle: {facts['rounded']}",
+            "note: not counted, as only rounded numbers seem to determine them, such as 1.5708 "
+            f"for a right angle: {base.rounded}",
             highlight=False,
         )
 

@@ -73,7 +73,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _check(options: RunOptions, mock: MockOptions, target: Path | None, *, is_fast: bool) -> None:
-    """What can be found wrong before anything starts.
+    """Find contradictions before anything starts.
 
     Raises:
         ConfigError: Options contradict each other.
@@ -93,7 +93,7 @@ def _check(options: RunOptions, mock: MockOptions, target: Path | None, *, is_fa
 
 
 def _target_problems(target: Path) -> list[str]:
-    """Why nothing can be recorded there."""
+    """Return why nothing can be recorded there."""
     problems = []
     disk = Disk(target.absolute().parent)
     if target.suffix != _SUFFIX:
@@ -122,7 +122,7 @@ def _show(summary: dict[str, object]) -> None:
 
     facts: dict[str, Any] = msgspec.to_builtins(summary)
     table = Table(show_header=False)
-    if "robot" in facts:  # or else the loop left no word
+    if "robot" in facts:  # else the loop left no summary
         table.title = f"Run of robot {facts['robot']}"
         table.add_row("ended", f"{facts['state']}: {facts['reason']}")
         table.add_row("time", f"{facts['elapsed_s']:.3f} s")

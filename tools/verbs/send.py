@@ -180,7 +180,7 @@ def _numbers(text: str) -> tuple[float, ...]:
 
 
 def _flat(groups: list[tuple[T, ...]]) -> tuple[T, ...]:
-    """Values may be separated by spaces or commas."""
+    """Return the values in one tuple; they may be separated by spaces or commas."""
     return tuple(value for group in groups for value in group)
 
 
@@ -196,6 +196,7 @@ def _status(arguments: argparse.Namespace) -> int:
 
 def _send(arguments: argparse.Namespace) -> int:
     action, is_json, reach = arguments.action, arguments.json, Reach.from_namespace(arguments)
+    command = _MAKERS[action](arguments)
     patience_s = 0.0
     if arguments.wait:
         if action == "mode" and MODE_NAMES[arguments.mode] is Mode.VELOCITY:
@@ -213,7 +214,7 @@ def _send(arguments: argparse.Namespace) -> int:
                     return USAGE
                 if action == "play":
                     duration_s = _upload(client, arguments.file, status)
-            result = client.ask(_MAKERS[action](arguments))
+            result = client.ask(command)
         except CommandRefusedError as error:
             say(f"armature: {action} refused ({error.code}): {error.message}")
             if is_json:
@@ -270,7 +271,7 @@ def _limits(reach: Reach) -> list[str]:
 
 
 def _upload(client: CommandClient, file: Path, status: LoopStatus) -> float:
-    """Hand over a trajectory; returns how long it takes."""
+    """Hand over a trajectory and return how long it takes."""
     from daq.motion.trajectory_file import read_trajectory
 
     trajectory = read_trajectory(file, [joint.name for joint in status.joints])

@@ -65,7 +65,7 @@ def _status(arguments: argparse.Namespace) -> int:
 
 
 def print_status(status: LoopStatus) -> None:
-    """The table, once."""
+    """Print the table, once."""
     make_console().print(make_table(status))
 
 
@@ -111,7 +111,7 @@ def _summary(status: LoopStatus) -> RenderableType:
         *(("could not get", text) for text in status.privileges),
     ]
     for name, value in rows:
-        # As text: square brackets in a name or reason are no markup.
+        # As text: square brackets in a name or reason are not markup.
         table.add_row(Text(name, style="dim"), value if isinstance(value, Text) else Text(value))
     return table
 
