@@ -18,7 +18,7 @@ from tools.version import __version__
 VERBS = {
     "bench": "measure the friction of one joint on the bench",
     "demo": "do everything once on the mock robot, and compare with its truth",
-    "doctor": "check whether a robot could run here, and say how to mend what is wrong",
+    "doctor": "check whether a robot could run here, and say how to fix what is wrong",
     "excite": "find a trajectory that identifies an arm well, inside all of its limits",
     "frames": "decode, encode and document the boards' frames",
     "import": "make a recording of measurements from CSV, NPZ or MAT files",

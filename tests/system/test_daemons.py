@@ -309,7 +309,7 @@ def test_a_live_script(lab: Any) -> None:
 
 
 def without_privileges(lab: Any) -> tuple[str, ...]:
-    """In front of a command: as somebody who may nothing, as far as we can become one."""
+    """Words in front of a command that take all privileges away, as far as possible."""
     limits = ("prlimit", "--rtprio=0", "--memlock=65536")
     if os.geteuid() != 0:
         return limits

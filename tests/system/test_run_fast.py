@@ -89,7 +89,7 @@ def test_a_fault_ends_it_as_in_real_time(tmp_path: Path) -> None:
 
 
 def test_a_homing_that_was_interrupted_leaves_the_trajectory_alone() -> None:
-    """What cannot be followed is said, and is no success."""
+    """What cannot be followed is reported, and is not a success."""
     result = armature(*RUN, "--home", "--duration", "30", "--fault", "brown-out:at=6,board=0")
 
     assert result.exit_code == 3

@@ -5,10 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import errno
-import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 import msgspec
 
@@ -35,8 +32,8 @@ from tools.shared.cli import (
     print_json,
     say,
 )
+from tools.shared.interrupts import ENDINGS, handled
 
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
 """Exit codes of `exec` when the program cannot be started, as in shells and env."""
 _EXEC_EXAMPLE = """\
@@ -133,29 +130,13 @@ def _serial(arguments: argparse.Namespace) -> int:
         problem = f"{arguments.board}: robot {mock.robot.name} has {len(mock.boards)}, from 0"
         raise MockConfigError("--board", [problem])
     port = SerialPort(mock, arguments.board, script)
-    # Ready to be interrupted before anybody is told that it serves.
-    with _interruption() as is_interrupted:
+    ended: list[int] = []
+    # Ready to be interrupted before the port is announced.
+    with handled(ENDINGS, lambda number, _: ended.append(number)):
         print(port.device, flush=True)
         say(f"serving board {mock.boards[arguments.board].name}; stop with Ctrl-C")
-        port.run(is_interrupted)
+        port.run(lambda: bool(ended))
     return OK
-
-
-@contextmanager
-def _interruption() -> Iterator[Callable[[], bool]]:
-    """Yield a function that says whether a signal has asked this command to end."""
-    is_over = False
-
-    def stop(_number: int, _frame: object) -> None:
-        nonlocal is_over
-        is_over = True
-
-    previous = {number: signal.signal(number, stop) for number in _ENDING}
-    try:
-        yield lambda: is_over
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
 
 
 # --- truth ----------------------------------------------------------------------------------------

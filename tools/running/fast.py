@@ -7,8 +7,7 @@ byte in its datasets.
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 from daq.bench.run import BenchRun
@@ -30,6 +29,7 @@ from tools.running.mock_options import make_mock
 from tools.running.options import MockOptions, RunOptions
 from tools.running.outcome import exit_code, result_json
 from tools.running.robot_as_run import with_command_timeout
+from tools.shared.interrupts import handled
 from tools.shared.progress import progress_bar
 from tools.version import __version__, commit
 
@@ -43,7 +43,7 @@ def run_fast(
     """Run on the mock in virtual time.
 
     Args:
-        options: What it shall be.
+        options: The options of the run.
         mock_options: Which robot.
         target: Where everything is recorded; None for nowhere.
         listener: Gets the loop's events; by default they go to stderr as lines.
@@ -117,7 +117,8 @@ def run_fast(
                 ends_on_fault=True,
                 is_over=lambda: options.ends_when_done and agenda is not None and agenda.is_over,
             )
-            with _ending_by_signal(runner):
+            # Ctrl-C ends it as in real time: with a safe stop and a complete recording.
+            with handled((signal.SIGINT, signal.SIGTERM), lambda number, _: runner.end(number)):
                 ending = runner.run()
         if recorder:
             recorder.finish()
@@ -130,21 +131,6 @@ def run_fast(
             return summary, exit_code(result, problem or f"{target} could not be recorded")
         summary |= {"file": made.file, "samples": made.samples, "missing": made.missing}
     return summary, exit_code(result, problem, has_end=options.has_end)
-
-
-@contextmanager
-def _ending_by_signal(runner: Runner) -> Iterator[None]:
-    """Ctrl-C ends the run as in real time: with a safe stop and a complete recording."""
-
-    def end(number: int, _frame: object) -> None:
-        runner.end(number)
-
-    previous = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
 
 
 def _one_by_one(listener: Listener) -> Callable[[tuple[Event, ...]], None]:

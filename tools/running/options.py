@@ -133,12 +133,12 @@ class RunOptions:
 
     @property
     def ends_when_done(self) -> bool:
-        """Whether the run is over with what it does by itself."""
+        """Whether the run ends when its own steps are done."""
         return (self.play is not None or self.bench is not None) and self.duration_s is None
 
     @property
     def has_end(self) -> bool:
-        """Whether a run that somebody interrupts is not what it should have been."""
+        """Whether the run is incomplete when somebody interrupts it."""
         return self.duration_s is not None or self.bench is not None
 
     def on_emulated_devices(self) -> Self:

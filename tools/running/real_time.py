@@ -30,7 +30,7 @@ def run_loop(options: RunOptions, *, events_to: int | None = None) -> tuple[Resu
     that.
 
     Args:
-        options: What it shall be.
+        options: The options of the run.
         events_to: A pipe that gets its events, in place of a log on stderr.
 
     Returns:

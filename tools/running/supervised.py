@@ -47,7 +47,7 @@ def run_supervised(
     """Run in real time.
 
     Args:
-        options: What it shall be.
+        options: The options of the run.
         mock_options: Which robot, if it is a mock.
         target: Where everything is recorded; None for nowhere.
         listener: Gets the loop's events; by default they go to stderr as lines.
@@ -211,7 +211,7 @@ class _Supervision:
 
     def _end(self, number: int, _frame: FrameType | None) -> None:
         self._asked_to_end_by = number
-        if self._has_started:  # or else it is told as soon as it has
+        if self._has_started:  # else it is ended as soon as it has
             self._loop.end(number)
 
 

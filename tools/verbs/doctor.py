@@ -162,7 +162,7 @@ def _boards(robot: DrivenRobot, address: LinkAddress, profile: str | None) -> It
                     sleep_until_ns=opened.sleep_until_ns,
                 )
     except (DaqError, MockError) as error:
-        yield Finding(Level.PROBLEM, "boards", str(error), "mend that, then ask again")
+        yield Finding(Level.PROBLEM, "boards", str(error), "fix that, then run doctor again")
 
 
 def _show(robot: DrivenRobot, link: str, findings: list[Finding], *, can_run: bool) -> None:

@@ -283,7 +283,7 @@ def _run(commands: Sequence[Sequence[str]]) -> None:
             subprocess.run(command, check=True, stdout=sys.stderr)
         except (OSError, subprocess.CalledProcessError) as error:
             raise InstallError(
-                f"the files are written, but this failed: {' '.join(command)} ({error}); mend "
+                f"the files are written, but this failed: {' '.join(command)} ({error}); fix "
                 "that and install again",
                 code="command-failed",
             ) from error

@@ -7,8 +7,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 from daq.errors import ConfigError
@@ -22,12 +21,12 @@ from daq.stream.command_client import CommandClient
 from daq.stream.messages import Report
 from daq.system.runtime_directory import runtime_directory
 from tools.shared.cli import FAILED, OK, Verbs, add_json_option, add_verb, print_json, say
+from tools.shared.interrupts import ENDINGS, handled
 
 _EXAMPLE = """\
   armature run --robot laas4 --link mock --duration 3 --record run.h5
   armature record info run.h5
   # as a daemon, beside a loop: armature record --out recordings"""
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _MEGABYTE = 1 << 20
 
 
@@ -84,10 +83,12 @@ def _record(arguments: argparse.Namespace) -> int:
     spools = Spools(runtime)
     converter = ProcessConverter(conversion_command(runtime))
     _log_to_stderr()
+    ended: list[int] = []
+    heard = [number for number in ENDINGS if signal.getsignal(number) is not signal.SIG_IGN]
     with (
         only_recorder(runtime),
         closing(CommandClient(runtime.commands)) as loop,
-        _interruption() as ended,
+        handled(heard, lambda number, _: ended.append(number)),
     ):
         recorder = Recorder(
             out,
@@ -147,22 +148,6 @@ def _number_problems(rotate_s: float | None, reserve_mb: float) -> list[str]:
     if not 0 <= reserve_mb <= 1e9:
         problems.append(f"--reserve-mb {reserve_mb:g}: must lie between 0 and 1e9")
     return problems
-
-
-@contextmanager
-def _interruption() -> Iterator[list[int]]:
-    """Collect the signals that ask this command to end."""
-    ended: list[int] = []
-    previous = {
-        number: signal.signal(number, lambda number, _: ended.append(number))
-        for number in _ENDING
-        if signal.getsignal(number) is not signal.SIG_IGN
-    }
-    try:
-        yield ended
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
 
 
 def _log_to_stderr() -> None:
