@@ -5,7 +5,6 @@ DaqError
 ├── RefusedError             a handler refuses a command (in the loop's process)
 └── StreamError
     ├── BindError (OSError)              an endpoint cannot be opened
-    ├── RuntimeBusyError                 another loop uses the runtime directory
     ├── CommandRefusedError              the loop refused a command (at the client)
     ├── CommandTimeoutError (TimeoutError)  the loop did not answer
     ├── StreamTimeoutError (TimeoutError)   nothing was published
@@ -39,10 +38,6 @@ class StreamError(DaqError):
 
 class BindError(StreamError, OSError):
     """An endpoint cannot be opened."""
-
-
-class RuntimeBusyError(StreamError):
-    """Another loop uses the runtime directory."""
 
 
 class CommandRefusedError(StreamError):

@@ -8,8 +8,26 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from daq.stream.errors import RuntimeBusyError
+from daq.errors import DaqError
 from daq.system.locks import FileLock, LockHeldError, holder_of
+
+
+class RuntimeBusyError(DaqError):
+    """Another loop uses the runtime directory.
+
+    Attributes:
+        directory: The runtime directory.
+        process: Number of the process that holds it, or `unknown`.
+    """
+
+    def __init__(self, directory: Path, process: str) -> None:
+        self.directory = directory
+        self.process = process
+        super().__init__(
+            f"{directory}: in use by another loop (process {process}); "
+            "stop it first, or give this one a directory of its own with --runtime",
+            code="runtime-busy",
+        )
 
 
 class RuntimeLock(FileLock):
@@ -26,10 +44,7 @@ class RuntimeLock(FileLock):
         try:
             super().__init__(directory / "lock")
         except LockHeldError as error:
-            raise RuntimeBusyError(
-                f"{directory}: in use by another loop (process {error.holder.process}); "
-                "stop it first, or give this one a directory of its own with --runtime"
-            ) from None
+            raise RuntimeBusyError(directory, error.holder.process) from None
 
 
 def is_loop_running(directory: Path) -> bool:

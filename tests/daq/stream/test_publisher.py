@@ -14,10 +14,10 @@ import pytest
 import zmq
 
 from daq.errors import ConfigError
-from daq.stream.errors import BindError, RuntimeBusyError
+from daq.stream.errors import BindError
 from daq.stream.gateway.publisher import QUEUE_BATCHES, Publisher
 from daq.system.runtime_directory import RuntimeDirectory
-from daq.system.runtime_lock import RuntimeLock
+from daq.system.runtime_lock import RuntimeBusyError, RuntimeLock
 
 PATIENCE_S = 30.0
 Context = zmq.Context[Any]
@@ -206,10 +206,10 @@ def test_living_loop_is_refused_by_name(
     process = start(BINDER, runtime.path)
     assert process.stdout.readline() == "bound\n"
 
-    with pytest.raises(RuntimeBusyError) as refused:
+    with pytest.raises(RuntimeBusyError) as caught:
         RuntimeLock(runtime.path)
-    assert str(process.pid) in str(refused.value)
-    assert "--runtime" in str(refused.value)
+    assert (caught.value.directory, caught.value.process) == (runtime.path, str(process.pid))
+    assert "--runtime" in str(caught.value)
 
 
 def test_lock_can_be_taken_again(runtime: RuntimeDirectory) -> None:
