@@ -5,7 +5,7 @@ DaqError
 └── MotionError (ValueError)
     ├── MotionLimitError       a motion would exceed a limit of the robot file
     ├── TrajectoryFileError    a trajectory file cannot be used
-    └── HomingError            a joint's zero could not be told for certain
+    └── HomingError            a joint's zero could not be determined
 ```
 """
 
@@ -29,13 +29,20 @@ class MotionLimitError(MotionError):
     """
 
     def __init__(
-        self, joint: str, message: str, *, value: float, limit: float, row: int | None = None
+        self,
+        joint: str,
+        message: str,
+        *,
+        value: float,
+        limit: float,
+        row: int | None = None,
+        code: str = "",
     ) -> None:
         self.joint = joint
         self.value = value
         self.limit = limit
         self.row = row
-        super().__init__(f"{joint}: {message}")
+        super().__init__(f"{joint}: {message}", code=code)
 
 
 class TrajectoryFileError(MotionError):
@@ -51,7 +58,7 @@ class TrajectoryFileError(MotionError):
 
 
 class HomingError(MotionError):
-    """A joint's zero could not be told for certain.
+    """A joint's zero could not be determined.
 
     Attributes:
         joint: Name of the joint.

@@ -48,7 +48,7 @@ class JointZero:
 def locate_zero(
     joint: DrivenJoint, *, index_motor_rad: float, start_motor_rad: float, hint_rad: float
 ) -> JointZero:
-    """Works out a joint's zero from its index and a hint.
+    """Work out a joint's zero from its index and a hint.
 
     Args:
         joint: Its gear, direction, offset and limits.
@@ -64,7 +64,7 @@ def locate_zero(
     """
     drive, limits = joint.drive, joint.limits
     if not math.isfinite(hint_rad):
-        raise HomingError(joint.name, f"a hint of {hint_rad} rad; give a number")
+        raise HomingError(joint.name, f"a hint of {hint_rad} rad; give a number", code="not-finite")
     spacing = math.tau / drive.gear_reduction
     travelled = (index_motor_rad - start_motor_rad) / joint.motor_per_joint
     turns = (hint_rad + travelled - drive.joint_offset_rad) / spacing
@@ -80,12 +80,14 @@ def locate_zero(
             f" {hint_rad:.4f} rad is {abs(error_rad):.4f} rad from the nearer one, limit"
             f" {HINT_MAX * spacing:.4f} rad; give a better hint of its posture, or move the arm to"
             " its home posture by hand",
+            code="ambiguous-hint",
         )
     if not limits.position_min_rad <= start_rad <= limits.position_max_rad:
         raise HomingError(
             joint.name,
             f"it would stand at {start_rad:.4f} rad, outside its limits {limits.position_min_rad:g}"
             f" to {limits.position_max_rad:g} rad; check the hint and joint_offset_rad",
+            code="position-limit",
         )
     motor_offset_rad = joint.motor_per_joint * index_rad - index_motor_rad
     return JointZero(motor_offset_rad, start_rad)
@@ -191,7 +193,7 @@ class IndexSearch:
         self._is_returning = False
         self.index_motor_rad: float | None = None
         self.start_motor_rad = start_motor_rad
-        self.failure: str | None = None
+        self.failure: HomingError | None = None
         self.is_done = False
         self._go_to(start_motor_rad + self._ways.pop(0) * TRAVEL_TURNS * math.tau)
 
@@ -230,7 +232,7 @@ class IndexSearch:
         if self.index_motor_rad is not None:
             return
         before_rad, was_found, old_toggle = before
-        # Found earlier already, only the toggle tells that it passes again.
+        # If it was found earlier, only the toggle shows that it passes again.
         if toggle == old_toggle and (was_found or not is_found):
             return
         if abs(motor_rad - before_rad) <= BRACKET_MAX_RAD:
@@ -253,7 +255,7 @@ class IndexSearch:
         self._cycle, self._cycles = 0, math.ceil(path.duration_s / self._period_s)
 
     def _arrive(self) -> None:
-        """The end of a path: the other way, back, or done."""
+        """Go the other way at the end of a path, or back, or be done."""
         if self._ways:
             self._go_to(self._origin_rad + self._ways.pop(0) * TRAVEL_TURNS * math.tau)
         elif not self._is_returning:
@@ -265,21 +267,25 @@ class IndexSearch:
             if self.index_motor_rad is None:
                 self.failure = self._why()
 
-    def _why(self) -> str:
+    def _why(self) -> HomingError:
         travelled_turns = max(0.0, self._highest_rad - self._lowest_rad) / math.tau
         if travelled_turns < _FOLLOWED_MIN * TRAVEL_TURNS:
-            return (
-                f"{self._joint.name}: the motor turned by {travelled_turns:.2f} turns instead of"
-                f" {TRAVEL_TURNS}: it is blocked or too weakly controlled"
+            return HomingError(
+                self._joint.name,
+                f"the motor turned by {travelled_turns:.2f} turns instead of {TRAVEL_TURNS}: it is"
+                " blocked or too weakly controlled",
+                code="blocked",
             )
-        return (
-            f"{self._joint.name}: no encoder index was seen in {travelled_turns:.2f} motor turns;"
-            " check the encoder's index wire"
+        return HomingError(
+            self._joint.name,
+            f"no encoder index was seen in {travelled_turns:.2f} motor turns; check the encoder's"
+            " index wire",
+            code="no-index",
         )
 
 
 def _ways(joint: DrivenJoint, hint_rad: float) -> list[int]:
-    """Which ways the motor may turn, forward first unless only the other way has room."""
+    """Return which ways the motor may turn, forward first unless only the other way has room."""
     drive, limits = joint.drive, joint.limits
     # The hint may be off, too.
     needed_rad = (TRAVEL_TURNS + HINT_MAX) * math.tau / drive.gear_reduction
@@ -293,5 +299,6 @@ def _ways(joint: DrivenJoint, hint_rad: float) -> list[int]:
             joint.name,
             f"at {hint_rad:.4g} rad it has no room to turn by {needed_rad:.4g} rad either way"
             f" inside its limits {limits.position_min_rad:g} to {limits.position_max_rad:g} rad",
+            code="no-room",
         )
     return ways

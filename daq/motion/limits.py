@@ -59,7 +59,7 @@ class RowChecker:
     def check(
         self, rows: Rows, *, first_row: int = 0, previous_row: Sequence[float] | None = None
     ) -> None:
-        """Check some rows in a row.
+        """Check consecutive rows.
 
         Args:
             rows: Shape (rows, 2 or 3 times joints).
@@ -75,10 +75,11 @@ class RowChecker:
             shape = " × ".join(map(str, rows.shape))
             raise MotionError(
                 f"rows of shape {shape}, expected {2 * joints} or {3 * joints} columns for"
-                f" {joints} joints"
+                f" {joints} joints",
+                code="wrong-shape",
             )
         columns = rows.shape[1]
-        # Comparisons with NaN are false: what is no number is outside, too.
+        # Comparisons with NaN are false: NaN counts as outside, too.
         is_inside = (rows >= self._low[:columns]) & (rows <= self._high[:columns])
         steps = rows
         if previous_row is not None:
@@ -106,7 +107,7 @@ class RowChecker:
         unit = ("rad", "rad/s", "N·m")[kind]
         message = f"{value:.6g} {unit} {self._at(first_row + row)}"
         if not np.isfinite(value):
-            message += ", which is no number"
+            message += ", which is not a finite number"
         elif kind == 2 and high < joint.limits.torque_max_nm:
             needed_a, current_a = abs(value) / self._nm_per_a[number], joint.limits.current_max_a
             message += f" needs {needed_a:.4g} A, limit {current_a:.4g} A ({high:.4g} N·m)"
@@ -114,7 +115,14 @@ class RowChecker:
             message += f", limit {limit:.6g} {unit}"
         if kind < 2 and low <= np.deg2rad(value) <= high:
             message += "; is it in degrees?"
-        return MotionLimitError(joint.name, message, value=value, limit=limit, row=first_row + row)
+        return MotionLimitError(
+            joint.name,
+            message,
+            value=value,
+            limit=limit,
+            row=first_row + row,
+            code=("position-limit", "speed-limit", "torque-limit")[kind],
+        )
 
     def _jump(self, change: float, column: int, row: int) -> MotionLimitError:
         kind, number = divmod(column, len(self._joints))
@@ -128,7 +136,14 @@ class RowChecker:
         else:
             message = f"its position jumps by {change:.4g} rad {self._at(row)}, beyond what its"
             message += f" speed explains, limit {limit:.4g} rad"
-        return MotionLimitError(name, message, value=change, limit=limit, row=row)
+        return MotionLimitError(
+            name,
+            message,
+            value=change,
+            limit=limit,
+            row=row,
+            code=("position-jump", "speed-jump", "torque-jump")[kind],
+        )
 
     def _at(self, row: int) -> str:
         return f"at row {row} (t = {row * self._period_s:.3f} s)"
@@ -142,7 +157,7 @@ def check_rows(
     previous_row: Sequence[float] | None = None,
     period_s: float = 1e-3,
 ) -> None:
-    """`RowChecker.check`, for who checks only once.
+    """Check rows as `RowChecker.check` does, for callers that do it only once.
 
     Args:
         rows: Shape (rows, 2 or 3 times joints).

@@ -20,5 +20,5 @@ class Motion(Protocol):
         ...
 
     def row(self, k: int) -> Row:
-        """The reference in cycle k = 0, 1, 2, …; from `cycles` on the last posture, at rest."""
+        """Return the reference in cycle k ≥ 0; from `cycles` on the last posture, at rest."""
         ...

@@ -1,4 +1,4 @@
-"""Motions in closed form: from here to there, to another speed, standing still, and in a row.
+"""Motions in closed form: between postures, to another speed, at rest, and one after another.
 
 They are computed cycle by cycle in plain floats, so starting one costs the loop nothing. None of
 them knows limits: `daq.motion.planning` makes those that keep them.
@@ -54,7 +54,7 @@ class QuinticMove:
         end_torque: Sequence[float] | None = None,
     ) -> None:
         if cycles < 1:
-            raise MotionError(f"a move of {cycles} cycles; it takes at least 1")
+            raise MotionError(f"a move of {cycles} cycles; it takes at least 1", code="no-cycles")
         self.cycles = cycles
         self._seconds = cycles * period_s
         self._inverse = 1.0 / cycles
@@ -206,13 +206,16 @@ class MotionSequence:
         self._starts = [0]
         for number, (motion, following) in enumerate(itertools.pairwise(motions)):
             if motion.cycles is None:
-                raise MotionError(f"motion {number} never ends, and others were to follow it")
+                raise MotionError(
+                    f"motion {number} never ends, and others were to follow it", code="endless"
+                )
             ends, begins = motion.row(motion.cycles), following.row(0)
             for place in range(len(begins) // 3):
                 if abs(ends[place] - begins[place]) > SEAM_TOLERANCE_RAD:
                     raise MotionError(
                         f"motion {number} ends with value {place} at {ends[place]:.9g} rad, the"
-                        f" next begins at {begins[place]:.9g}: that would be a jump"
+                        f" next begins at {begins[place]:.9g}: that would be a jump",
+                        code="position-jump",
                     )
             self._starts.append(self._starts[-1] + motion.cycles)
         last = motions[-1].cycles

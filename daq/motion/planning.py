@@ -54,7 +54,7 @@ def plan_move(
 
     Args:
         joints: Whose limits; one entry of the following for each.
-        start_q: Where they are (rad). Whoever stands outside its limits may only come back.
+        start_q: Where they are (rad). A joint outside its limits may only come back.
         start_dq: How fast they are (rad/s).
         end_q: Where they shall be.
         end_dq: How fast they shall be there; by default at rest.
@@ -104,7 +104,9 @@ def plan_speed(
     *,
     period_s: float,
 ) -> SpeedChange:
-    """A smooth change to constant speeds, which then last. Whoever starts it watches the position.
+    """Return a smooth change to constant speeds, which then last.
+
+    Positions are not checked: whoever starts it watches them.
 
     Args:
         joints: Whose limits; one entry of the following for each.
@@ -128,6 +130,7 @@ def plan_speed(
                 f"a speed of {target:.4g} rad/s was asked for, limit {limit:.4g} rad/s",
                 value=target,
                 limit=limit,
+                code="speed-limit",
             )
         ramps_s.append(_ramp_s(joint, target - dq))
     return SpeedChange(start_q, start_dq, target_dq, ramp_s=ramps_s, period_s=period_s)
@@ -186,7 +189,7 @@ def plan_playback(
     speed_fraction: float = 0.5,
     start_torque: Sequence[float] | None = None,
 ) -> MotionSequence:
-    """Everything around a trajectory: go to its first row, play it, stop, stay.
+    """Return the whole motion of a playback: go to its first row, play it, stop, stay.
 
     Args:
         joints: Whose limits, in the order of the trajectory's columns.
@@ -234,6 +237,7 @@ def plan_playback(
                 f"the last row is too fast: it would stop at {end_q:.4g} rad, limit {limit:.4g}",
                 value=end_q,
                 limit=limit,
+                code="no-room-to-stop",
             )
     stay = Standstill(at_rest)
     return MotionSequence(approach, playback, stop, stay)
@@ -262,13 +266,15 @@ class _JointPlan:
             if not abs(value) <= limits.velocity_max_rad_s:
                 limit = limits.velocity_max_rad_s
                 message = f"the move {what} at {value:.4g} rad/s, limit {limit:.4g} rad/s"
-                raise MotionLimitError(self.name, message, value=value, limit=limit)
+                raise MotionLimitError(
+                    self.name, message, value=value, limit=limit, code="speed-limit"
+                )
         self._check_position(end_q, "the target is")
         self._low, self._high = min(self._low, q), max(self._high, q)
 
     @property
     def shortest_s(self) -> float:
-        """What it takes at least; exact between two rests."""
+        """Lower bound of the duration; exact between two rests."""
         way = abs(self._way)
         if not self.dq and not self.end_dq:
             by_acceleration = math.sqrt(_REST_ACCELERATION * way / self.acceleration)
@@ -277,12 +283,12 @@ class _JointPlan:
         return max(way / self.speed, 1.5 * change / self.acceleration)
 
     def stretch(self, duration_s: float) -> float:
-        """How many times as long it had to take, at a guess; 1 or less when it may be so short."""
+        """Estimate by what factor the duration is too short; 1 or less if it is long enough."""
         speed, acceleration = self._peaks(duration_s)
         return max(speed / self.speed, math.sqrt(acceleration / self.acceleration)) / _SLACK
 
     def check(self, duration_s: float) -> None:
-        """Whether speed and acceleration stay inside their limits."""
+        """Check that speed and acceleration stay inside their limits."""
         peaks = zip(
             self._peaks(duration_s),
             (self.speed, self.acceleration),
@@ -293,7 +299,9 @@ class _JointPlan:
             if not value <= limit * _SLACK:
                 message = f"a move within {duration_s:.4g} s needs {value:.4g} {unit}"
                 message += f", limit {limit:.4g} {unit}; give it more time"
-                raise MotionLimitError(self.name, message, value=value, limit=limit)
+                raise MotionLimitError(
+                    self.name, message, value=value, limit=limit, code="too-short"
+                )
 
     def _peaks(self, duration_s: float) -> tuple[float, float]:
         ends = (self._way, duration_s * self.dq, duration_s * self.end_dq)
@@ -302,7 +310,7 @@ class _JointPlan:
         ) / duration_s**2
 
     def check_way(self, duration_s: float) -> None:
-        """Whether the position stays inside its limits, which long moves from speed may leave."""
+        """Check that the position stays inside its limits; long moves from speed may leave them."""
         if self.dq or self.end_dq:
             ends = (self._way, duration_s * self.dq, duration_s * self.end_dq)
             for reached in quintic.range_of(*ends):
@@ -312,11 +320,13 @@ class _JointPlan:
         if not self._low - 1e-12 <= value <= self._high + 1e-12:
             limit = self._low if value < self._low else self._high
             message = f"{what} {value:.4g} rad, limit {limit:.4g} rad"
-            raise MotionLimitError(self.name, message, value=value, limit=limit)
+            raise MotionLimitError(
+                self.name, message, value=value, limit=limit, code="position-limit"
+            )
 
 
 def _shortest(plans: list[_JointPlan], least_s: float, period_s: float) -> int:
-    """About the fewest cycles that keep the limits of speed and acceleration."""
+    """Return about the fewest cycles that keep the limits of speed and acceleration."""
     duration_s = max(least_s, _SHORTEST_S, *(plan.shortest_s for plan in plans))
     while True:
         cycles = max(1, math.ceil(duration_s / period_s - 1e-9))

@@ -43,19 +43,20 @@ class Playback:
         rows, rest = divmod(len(chunk), self._pack.size)
         if rest or not rows:
             raise MotionError(
-                f"a chunk of {len(chunk)} bytes, expected whole rows of {self._pack.size} bytes"
+                f"a chunk of {len(chunk)} bytes, expected whole rows of {self._pack.size} bytes",
+                code="broken-rows",
             )
         self._chunks.append(chunk)
         self._ends.append(self.rows + rows)
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """How many rows there are."""
         return self._ends[-1] if self._ends else 0
 
     @property
     def cycles(self) -> int:
-        """The last row is where it ends."""
+        """Periods until the last row, where it ends."""
         return self.rows - 1
 
     @property

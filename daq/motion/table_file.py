@@ -1,6 +1,6 @@
-"""Gets the numbers of a trajectory out of HDF5, NPZ or CSV, in the right shapes.
+"""Reads the arrays of a trajectory from HDF5, NPZ or CSV and checks their names, units and shapes.
 
-What the numbers mean is not looked at: `daq.motion.trajectory_file`.
+Whether the numbers make sense is checked by `daq.motion.trajectory_file`.
 """
 
 from __future__ import annotations
@@ -90,19 +90,21 @@ def read_table(path: Path, joints: tuple[str, ...]) -> Table:
     """
     if path.suffix.lower() not in SUFFIXES:
         known = ", ".join(SUFFIXES)
-        raise TrajectoryFileError(path, f"suffix {path.suffix!r}, expected one of {known}")
+        raise TrajectoryFileError(
+            path, f"suffix {path.suffix!r}, expected one of {known}", code="unknown-format"
+        )
     try:
         if path.suffix.lower() == ".csv":
             return _table_of_columns(path, joints, read_text(path))
         if path.suffix.lower() == ".npz":
             return _table_of_arrays(path, joints, read_npz(path, only=_NAMES))
-        # Only who reads such files needs HDF5.
+        # Imported here: nothing else of this module needs HDF5.
         from daq.recording.tables.hdf5 import read_hdf5  # noqa: PLC0415
 
         found = read_hdf5(path, only=_NAMES, attributes=("joints", "units", "unit"))
         return _table_of_arrays(path, joints, found)
     except TableError as error:
-        raise TrajectoryFileError(path, error.problem) from error
+        raise TrajectoryFileError(path, error.problem, code=error.code) from error
 
 
 def _table_of_arrays(path: Path, joints: tuple[str, ...], found: Arrays) -> Table:
@@ -110,25 +112,33 @@ def _table_of_arrays(path: Path, joints: tuple[str, ...], found: Arrays) -> Tabl
     if named is not None and tuple(map(str, np.atleast_1d(named))) != joints:
         others = plain(", ".join(map(str, np.atleast_1d(named))))
         raise TrajectoryFileError(
-            path, f"it is for joints {others}; the robot has {', '.join(joints)}"
+            path,
+            f"it is for joints {others}; the robot has {', '.join(joints)}",
+            code="other-joints",
         )
     names: dict[str, tuple[str, ...]] = {}
     columns: dict[str, Array] = {}
     for key, quantity in QUANTITIES.items():
         both = [n for n in (quantity.dataset, key) if n in found.values or n in found.left_out]
         if len(both) == 2:
-            raise TrajectoryFileError(path, f"it has both {both[0]} and {both[1]}")
+            raise TrajectoryFileError(
+                path, f"it has both {both[0]} and {both[1]}", code="named-twice"
+            )
         names[key] = (both[0] if both else quantity.dataset,)
         if both:
             columns[key] = _numbers(found, both[0], quantity)
         elif key in ("t", "q"):
-            raise TrajectoryFileError(path, f"dataset {quantity.dataset} (or {key}) is missing")
+            raise TrajectoryFileError(
+                path, f"dataset {quantity.dataset} (or {key}) is missing", code="missing"
+            )
     rows = len(columns["t"])
     for key, array in columns.items():
         expected: tuple[int, ...] = (rows,) if key == "t" else (rows, len(joints))
         if array.shape != expected:
             raise TrajectoryFileError(
-                path, f"{names[key][0]} has shape {array.shape}, expected {expected}"
+                path,
+                f"{names[key][0]} has shape {array.shape}, expected {expected}",
+                code="wrong-shape",
             )
     return Table(path, names, columns["t"], columns["q"], columns.get("dq"), columns.get("tau"))
 
@@ -136,13 +146,15 @@ def _table_of_arrays(path: Path, joints: tuple[str, ...], found: Arrays) -> Tabl
 def _numbers(found: Arrays, name: str, quantity: TableQuantity) -> Array:
     if name in found.left_out:
         reason = found.left_out[name]
-        raise TrajectoryFileError(found.path, f"{name} has {reason}, expected numbers")
+        raise TrajectoryFileError(
+            found.path, f"{name} has {reason}, expected numbers", code="not-numbers"
+        )
     for unit in found.attributes.get(name, {}).values():
         text = unit.decode(errors="replace") if isinstance(unit, bytes) else str(unit)
         if text not in quantity.units:
             expected = quantity.units[0]
             raise TrajectoryFileError(
-                found.path, f"{name} is in {plain(text)}, expected {expected}"
+                found.path, f"{name} is in {plain(text)}, expected {expected}", code="unknown-unit"
             )
     return found.values[name]
 
@@ -150,7 +162,7 @@ def _numbers(found: Arrays, name: str, quantity: TableQuantity) -> Array:
 def _table_of_columns(path: Path, joints: tuple[str, ...], text: TextTable) -> Table:
     if len(text.values) and not text.names:
         problem = "its columns have no names; expected t_s, q1_rad, dq1_rad_s, …"
-        raise TrajectoryFileError(path, problem)
+        raise TrajectoryFileError(path, problem, code="no-header")
     places, names = _csv_columns(path, joints, [plain(name) for name in text.names])
     columns = {key: text.values[:, where] for key, where in places.items() if where}
     t = columns["t"][:, 0]
@@ -160,7 +172,7 @@ def _table_of_columns(path: Path, joints: tuple[str, ...], text: TextTable) -> T
 def _csv_columns(
     path: Path, joints: tuple[str, ...], header: list[str]
 ) -> tuple[dict[str, list[int]], dict[str, tuple[str, ...]]]:
-    """Which columns hold each quantity, and what they are called."""
+    """Return which columns hold each quantity, and what they are called."""
     meaning = {"t_s": ("t", 0), "t": ("t", 0)}
     for key in ("q", "dq", "tau"):
         unit = QUANTITIES[key].dataset.removeprefix(f"{key}_")
@@ -176,10 +188,14 @@ def _csv_columns(
         if cell not in meaning:
             close = difflib.get_close_matches(cell[:100], meaning, n=1)
             hint = f"did you mean {close[0]}?" if close else "expected t_s, q1_rad, dq1_rad_s, …"
-            raise TrajectoryFileError(path, f"column {place + 1} is called {cell[:60]!r}; {hint}")
+            raise TrajectoryFileError(
+                path, f"column {place + 1} is called {cell[:60]!r}; {hint}", code="no-such-column"
+            )
         if meaning[cell] in found:
             raise TrajectoryFileError(
-                path, f"columns {header[found[meaning[cell]]]} and {cell} are the same"
+                path,
+                f"columns {header[found[meaning[cell]]]} and {cell} are the same",
+                code="named-twice",
             )
         found[meaning[cell]] = place
     places, names = {}, {}
@@ -190,7 +206,7 @@ def _csv_columns(
         if absent and not is_left_out:
             prefix, unit = quantity.dataset.split("_", 1)
             missing = quantity.dataset if key == "t" else f"{prefix}{absent[0] + 1}_{unit}"
-            raise TrajectoryFileError(path, f"column {missing} is missing")
+            raise TrajectoryFileError(path, f"column {missing} is missing", code="missing")
         places[key] = [] if is_left_out else [found[pair] for pair in wanted]
         names[key] = tuple(header[place] for place in places[key]) or (quantity.dataset,)
     return places, names

@@ -2,7 +2,7 @@
 
 HDF5 (`.h5`, `.hdf5`), NumPy (`.npz`) or text (`.csv`), the same contents in each:
 
-| HDF5 dataset, NPZ array  | CSV column, joint i called NAME            | unit  |                 |
+| HDF5 dataset, NPZ array  | CSV column, joint i named NAME             | unit  |                 |
 |--------------------------|--------------------------------------------|-------|-----------------|
 | `t_s` or `t`             | `t_s` or `t`                               | s     | one per row     |
 | `q_rad` or `q`           | `q1_rad`, `q1` or `q_NAME_rad`, …          | rad   | rows × joints   |
@@ -79,7 +79,7 @@ def read_trajectory(
     """Read a trajectory file.
 
     Args:
-        path: The file; its suffix tells the format.
+        path: The file; its suffix gives the format.
         joint_names: The robot's joints, in the order of the columns.
         period_s: The loop's period.
 
@@ -139,7 +139,7 @@ def write_trajectory(
         TrajectoryFileError: The shapes do not fit together.
         OSError: It could not be written.
     """
-    import h5py  # noqa: PLC0415 - only who reads or writes files needs it
+    import h5py  # noqa: PLC0415 - only callers that read or write files need it
 
     path = Path(path)
     given = {"t": t_s, "q": q_rad, "dq": dq_rad_s, "tau": tau_nm}
@@ -152,6 +152,7 @@ def write_trajectory(
             raise TrajectoryFileError(
                 path,
                 f"{QUANTITIES[key].dataset} has shape {array.shape}, t_s {rows}, q_rad {shape}",
+                code="wrong-shape",
             )
     # In memory, since HDF5 leaves files open that it cannot write, and says so at length.
     data = io.BytesIO()
@@ -173,7 +174,9 @@ def write_trajectory(
 def _check_time(table: Table, period_s: float) -> None:
     name, t = table.name("t"), table.t
     if len(t) < 2:
-        raise TrajectoryFileError(table.path, f"{name} has {len(t)} rows, expected at least 2")
+        raise TrajectoryFileError(
+            table.path, f"{name} has {len(t)} rows, expected at least 2", code="few-rows"
+        )
     _check_finite(table, "t")
     steps = np.diff(t)
     if not (steps > 0.0).all():
@@ -181,6 +184,7 @@ def _check_time(table: Table, period_s: float) -> None:
         raise TrajectoryFileError(
             table.path,
             f"{name} row {row}: {t[row]:.9g} s after {t[row - 1]:.9g} s; time must rise",
+            code="time-falls",
         )
     rows = (t[-1] - t[0]) / period_s + 1.0
     if not rows <= ROWS_MAX:
@@ -188,6 +192,7 @@ def _check_time(table: Table, period_s: float) -> None:
             table.path,
             f"{name} spans {t[-1] - t[0]:.6g} s, {rows:.0f} rows at {1.0 / period_s:.0f} Hz,"
             f" limit {ROWS_MAX}; is it in seconds?",
+            code="too-long",
         )
 
 
@@ -204,11 +209,12 @@ def _check_finite(table: Table, key: str) -> None:
         table.path,
         f"{table.name(key, *place[1:])} row {place[0]}: {array[place]}, expected a finite number"
         f" of at most {VALUE_MAX:g}",
+        code="not-finite",
     )
 
 
 def _check_speed(table: Table, speeds: Array) -> None:
-    """Whether dq is the slope of q: a file in degrees or with swapped columns says so here."""
+    """Check that dq is the slope of q: finds files in degrees and swapped columns."""
     times = np.diff(table.t)[:, np.newaxis]
     steps = np.diff(table.q, axis=0)
     explained = 0.5 * times * (speeds[1:] + speeds[:-1])
@@ -216,7 +222,8 @@ def _check_speed(table: Table, speeds: Array) -> None:
         own = _slope(steps[:, joint], explained[:, joint])
         if own is not None and not abs(own - 1.0) <= SCALE_TOLERANCE:
             others = [_slope(steps[:, joint], column) for column in explained.T]
-            raise TrajectoryFileError(table.path, _speed_message(table, joint, own, others))
+            code, message = _speed_mistake(table, joint, own, others)
+            raise TrajectoryFileError(table.path, message, code=code)
     allowed = _JUMP * times * np.abs(speeds).max(axis=0) + _ROUNDING_RAD
     is_smooth = np.abs(steps - explained) <= allowed
     if not is_smooth.all():
@@ -226,23 +233,27 @@ def _check_speed(table: Table, speeds: Array) -> None:
             f"{table.name('q', joint)} row {row + 1}: a step of {steps[row, joint]:.6g} rad where"
             f" {table.name('dq', joint)} explains {explained[row, joint]:.6g} rad; the trajectory"
             " jumps",
+            code="position-jump",
         )
 
 
 def _slope(steps: Array, explained: Array) -> float | None:
-    """By what factor dq must be multiplied to explain q; 0 when it cannot, None when both rest."""
+    """Return the factor by which dq explains q; 0 when it does not, None when both rest."""
     moved, said = float(np.linalg.norm(steps)), float(np.linalg.norm(explained))
     if max(np.abs(steps).sum(), np.abs(explained).sum()) <= _STILL_RAD:
         return None
     if not moved or not said:
         return 0.0
     factor = float(steps @ explained) / said**2
-    # Rounded positions agree less in each step than over a stretch.
+    # Rounded positions agree less in each step than over many.
     blur = _ROUNDING_RAD * np.sqrt(len(steps)) / moved
     return factor if abs(factor) * said / moved >= 0.98 - blur else 0.0
 
 
-def _speed_message(table: Table, joint: int, own: float, others: list[float | None]) -> str:
+def _speed_mistake(
+    table: Table, joint: int, own: float, others: list[float | None]
+) -> tuple[str, str]:
+    """Return the code and the message for a dq that is not the slope of q."""
     q, dq = table.name("q", joint), table.name("dq", joint)
     message = f"{dq} is not the slope of {q}"
     twin = next(
@@ -250,15 +261,18 @@ def _speed_message(table: Table, joint: int, own: float, others: list[float | No
         None,
     )
     if twin is not None:
-        return f"{message}, but {table.name('dq', twin)} is: are columns swapped?"
+        return (
+            "swapped-columns",
+            f"{message}, but {table.name('dq', twin)} is: are columns swapped?",
+        )
     if abs(own / _DEGREES - 1.0) <= SCALE_TOLERANCE:
-        return f"{message} (57.3 times too small): is q in degrees?"
+        return "position-in-degrees", f"{message} (57.3 times too small): is q in degrees?"
     if abs(own * _DEGREES - 1.0) <= SCALE_TOLERANCE:
-        return f"{message} (57.3 times too large): is dq in degrees per second?"
+        return "speed-in-degrees", f"{message} (57.3 times too large): is dq in degrees per second?"
     if abs(own + 1.0) <= SCALE_TOLERANCE:
-        return f"{message}: its sign is opposite"
+        return "opposite-sign", f"{message}: its sign is opposite"
     factor = f"q moves {own:.4g} times as fast" if own else "they do not belong together"
-    return f"{message}: {factor}, limit 1 ± {SCALE_TOLERANCE}"
+    return "speed-not-slope", f"{message}: {factor}, limit 1 ± {SCALE_TOLERANCE}"
 
 
 def _resampled(t: Array, parts: list[Array], period_s: float) -> list[Array]:

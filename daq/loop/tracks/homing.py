@@ -73,7 +73,7 @@ class HomingRun:
 
     def _zero(self, axis: Axis, search: IndexSearch, hint_rad: float) -> float | None:
         if search.index_motor_rad is None:
-            self.problems[axis.joint.name] = search.failure or f"{axis.joint.name}: no index"
+            self.problems[axis.joint.name] = str(search.failure or f"{axis.joint.name}: no index")
             return None
         try:
             home = locate_zero(

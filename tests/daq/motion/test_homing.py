@@ -144,8 +144,9 @@ def test_a_hint_between_two_postures_is_refused(
     start = direction * gear * (q - offset)
     index = math.tau * math.floor(start / math.tau)
     hint = q + sign * error * math.tau / gear
-    with pytest.raises(HomingError, match="give a better hint") as caught:
+    with pytest.raises(HomingError) as caught:
         locate_zero(each, index_motor_rad=index, start_motor_rad=start, hint_rad=hint)
+    assert (caught.value.code, caught.value.joint) == ("ambiguous-hint", each.name)
     # It names the posture it really is in, and the other one.
     first, second, named_hint, *_ = map(float, re.findall(r"-?\d+\.\d+", str(caught.value)))
     both = sorted([q, q + sign * math.tau / gear])
@@ -155,13 +156,16 @@ def test_a_hint_between_two_postures_is_refused(
 
 def test_a_joint_outside_its_limits_is_refused() -> None:
     each = joint(low=-1.0, high=1.0)
-    with pytest.raises(HomingError, match="outside its limits -1 to 1 rad"):
+    with pytest.raises(HomingError) as caught:
         locate_zero(each, index_motor_rad=0.0, start_motor_rad=40.0, hint_rad=40.0 / 31)
+    assert caught.value.code == "position-limit"
+    assert "-1 to 1 rad" in str(caught.value)
 
 
 def test_a_hint_that_is_no_number_is_refused() -> None:
-    with pytest.raises(ValueError, match="nan rad; give a number"):
+    with pytest.raises(HomingError) as caught:
         locate_zero(joint(), index_motor_rad=0.0, start_motor_rad=0.0, hint_rad=math.nan)
+    assert isinstance(caught.value, ValueError) and caught.value.code == "not-finite"
 
 
 @settings(max_examples=30)
@@ -219,16 +223,15 @@ def test_without_an_index_it_tries_both_ways_and_says_so() -> None:
     reached = [(position - start) / math.tau for position, _ in references]
     assert (min(reached), max(reached)) == pytest.approx((-TRAVEL_TURNS, TRAVEL_TURNS))
     assert search.index_motor_rad is None
-    assert search.failure == (
-        "joint1: no encoder index was seen in 2.50 motor turns; check the encoder's index wire"
-    )
+    assert search.failure is not None and search.failure.code == "no-index"
+    assert search.failure.joint == "joint1" and "2.50" in str(search.failure)
 
 
 def test_a_motor_that_does_not_follow_is_not_blamed_on_the_index() -> None:
     motor = Motor(joint(), 0.4)
     search = IndexSearch(joint(), start_motor_rad=motor.position, hint_rad=0.4)
     run(search, motor, does_follow=False)
-    assert search.failure is not None and "it is blocked or too weakly controlled" in search.failure
+    assert search.failure is not None and search.failure.code == "blocked"
 
 
 @pytest.mark.parametrize("direction", [1, -1])
@@ -245,8 +248,9 @@ def test_near_a_limit_it_turns_the_other_way_only(direction: int, end: int) -> N
 
 
 def test_without_room_either_way_it_does_not_begin() -> None:
-    with pytest.raises(HomingError, match="no room to turn by"):
+    with pytest.raises(HomingError) as caught:
         IndexSearch(joint(low=-0.3, high=0.3), start_motor_rad=0.0, hint_rad=0.0)
+    assert caught.value.code == "no-room"
 
 
 @settings(max_examples=30)

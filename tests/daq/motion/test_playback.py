@@ -57,5 +57,7 @@ def test_rows_may_follow_later() -> None:
 @pytest.mark.parametrize("size", [0, 15, 17])
 def test_part_of_a_row_is_refused(size: int) -> None:
     playback = Playback(1, has_torque=False)
-    with pytest.raises(MotionError, match=f"{size} bytes, expected whole rows of 16 bytes"):
+    with pytest.raises(MotionError) as caught:
         playback.append(bytes(size))
+    assert caught.value.code == "broken-rows"
+    assert f"{size} bytes" in str(caught.value) and "16 bytes" in str(caught.value)
