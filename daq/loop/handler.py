@@ -21,7 +21,8 @@ from daq.stream.errors import RefusedError
 
 _TARGETLESS = (Mode.OFF, Mode.HOLD)
 _AT_REST = 0.1
-"""Of the speed limit: slower than this a joint may be homed from."""
+"""Of the speed limit: a joint that is slower than this may be homed."""
+_NOT_ANNOUNCED = "no trajectory was announced: send play-begin first"
 
 
 class Handler:
@@ -88,10 +89,10 @@ class Handler:
         try:
             return self._actions[type(command)](command, payload)
         except MotionError as error:
-            raise RefusedError("out-of-limit", str(error)) from error
+            raise RefusedError("out-of-limit", str(error), reason=error.code) from error
 
     def step(self) -> None:
-        """Now and then: what a command has begun and time must end."""
+        """End what a command has begun, once its time has come; called now and then."""
         if self._is_disabling and self._control.is_at_rest:
             self._is_disabling = False
             self._machine.stop("disabled")
@@ -103,17 +104,19 @@ class Handler:
     def _enable(self, _command: m.Enable, _payload: bytes) -> object:
         self._require("enable", State.IDLE)
         if not self._is_armed:
-            raise RefusedError("not-now", "the loop was started without --arm: it moves no motor")
+            text = "the loop was started without --arm: it moves no motor"
+            raise RefusedError("not-now", text, reason="not-armed")
         for unit in self._cycle.units:
             if unit.replies is None or unit.missed:
                 text = f"board {unit.port.name} on {unit.board.link.name} does not answer"
-                raise RefusedError("not-now", f"{text}: see `armature doctor`")
+                text += ": see `armature doctor`"
+                raise RefusedError("not-now", text, reason="no-answer")
             if unit.is_enabled:
                 text = f"board {unit.port.name} has not switched off yet: try again"
-                raise RefusedError("not-now", text)
+                raise RefusedError("not-now", text, reason="still-on")
             if unit.fault is not None:
                 text = f"board {unit.port.name} reports {unit.fault.meaning}. {unit.fault.remedy}"
-                raise RefusedError("not-now", text)
+                raise RefusedError("not-now", text, reason="board-error")
         self._control.switch_off()
         self._machine.enable()
         return {"state": self._machine.state.name.lower()}
@@ -143,17 +146,19 @@ class Handler:
         mode = SETTABLE_MODES.get(command.mode)
         if mode is None:
             names = ", ".join(SETTABLE_MODES)
-            raise RefusedError("unknown", f"no mode {command.mode!r}; there are {names}")
+            text = f"{command.mode!r} is not a mode; there are {names}"
+            raise RefusedError("unknown", text, reason="unknown-mode")
         numbers = self._joints(command.joints)
         if bool(command.target) is (mode in _TARGETLESS):
             wanted = "takes no target" if mode in _TARGETLESS else "needs a target for each joint"
-            raise RefusedError("malformed", f"mode {command.mode} {wanted}")
+            reason = "needless-target" if command.target else "no-target"
+            raise RefusedError("malformed", f"mode {command.mode} {wanted}", reason=reason)
         target = self._per_joint("target", command.target, numbers)
         self._require(f"mode {command.mode}", State.READY, State.ACTIVE)
         is_of_all = len(numbers) == len(self._robot.joints)
         if self._is_led and not (mode in _TARGETLESS and is_of_all):
             text = f"{self._leader} is going on; `mode hold` of all joints ends it"
-            raise RefusedError("not-now", text)
+            raise RefusedError("not-now", text, reason="busy")
         for number, value in zip(numbers, target, strict=False):
             self._check_target(mode, number, value)
         if mode is Mode.POSITION:
@@ -167,20 +172,23 @@ class Handler:
     def _check_target(self, mode: Mode, number: int, value: float) -> None:
         joint, axis = self._robot.joints[number], self._control.tracks[number].axis
         if mode is Mode.CURRENT:
-            _check(joint.name, "current", value, axis.current_max_a, "A")
+            _check(joint.name, "current", value, axis.current_max_a, "A", reason="current-limit")
         elif mode is Mode.TORQUE:
-            _check(joint.name, "torque", value, joint.limits.torque_max_nm, "N·m")
-            current_a = value * axis.amperes_per_nm
-            _check(joint.name, "current for that torque", current_a, axis.current_max_a, "A")
+            torque_max_nm = joint.limits.torque_max_nm
+            _check(joint.name, "torque", value, torque_max_nm, "N·m", reason="torque-limit")
+            current_a, what = value * axis.amperes_per_nm, "current for that torque"
+            _check(joint.name, what, current_a, axis.current_max_a, "A", reason="current-limit")
         elif mode is Mode.VELOCITY:
-            _check(joint.name, "speed", value, joint.limits.velocity_max_rad_s, "rad/s")
+            speed_max_rad_s = joint.limits.velocity_max_rad_s
+            _check(joint.name, "speed", value, speed_max_rad_s, "rad/s", reason="speed-limit")
 
     def _set_gains(self, command: m.SetGains, _payload: bytes) -> object:
         numbers = self._joints(command.joints)
         names = ("kp_a_per_rad", "kd_a_s_per_rad", "ki_a_per_rad_s")
         given = {name: self._per_joint(name, getattr(command, name), numbers) for name in names}
         if not any(given.values()):
-            raise RefusedError("malformed", f"no gains given; there are {', '.join(names)}")
+            text = f"no gains given; there are {', '.join(names)}"
+            raise RefusedError("malformed", text, reason="no-gains")
         changes: list[tuple[int, Gains]] = []
         for place, number in enumerate(numbers):
             track = self._control.tracks[number]
@@ -193,7 +201,7 @@ class Handler:
                 if given[name] and not 0.0 <= value <= highest:
                     joint = self._robot.joints[number].name
                     text = f"joint {joint}: {name} = {value:g}, the board takes 0 to {highest:g}"
-                    raise RefusedError("out-of-limit", text)
+                    raise RefusedError("out-of-limit", text, reason="gain-limit")
             changes.append((number, Gains(**chosen)))
         for number, gains in changes:
             self._control.tracks[number].set_position_gains(gains)
@@ -205,10 +213,11 @@ class Handler:
         posture = self._per_joint("posture_rad", command.posture_rad, everyone)
         self._require("home", State.READY, State.ACTIVE)
         if self._is_led:
-            raise RefusedError("not-now", f"{self._leader} is going on")
+            raise RefusedError("not-now", f"{self._leader} is going on", reason="busy")
         tracks = self._control.tracks
         if not self._control.is_at_rest or any(map(_is_turning, tracks)):
-            raise RefusedError("not-now", "joints are moving: bring them to rest with `mode hold`")
+            text = "joints are moving: bring them to rest with `mode hold`"
+            raise RefusedError("not-now", text, reason="moving")
         hints = [
             self._check_hint(track, hint)
             for track, hint in zip(tracks, posture or map(_posture, tracks), strict=True)
@@ -230,19 +239,20 @@ class Handler:
         if not low <= hint_rad <= high:
             limit = low if hint_rad < low else high
             text = f"joint {joint.name}: posture {beyond(hint_rad, limit, 'rad')}"
-            raise RefusedError("out-of-limit", text)
+            raise RefusedError("out-of-limit", text, reason="position-limit")
         allowed_rad = HINT_MAX * math.tau / joint.drive.gear_reduction
         if axis.is_homed and abs(hint_rad - axis.position_rad) > allowed_rad:
             text = (
                 f"joint {joint.name}: posture {hint_rad:.4g} rad, but it is homed and stands at "
                 f"{axis.position_rad:.4g} rad; disable and enable it if that is wrong"
             )
-            raise RefusedError("out-of-limit", text)
+            raise RefusedError("out-of-limit", text, reason="homed-elsewhere")
         return hint_rad
 
     def _play_begin(self, command: m.PlayBegin, _payload: bytes) -> object:
         if self._control.is_playing:
-            raise RefusedError("not-now", "a trajectory is being played: end it with `play-stop`")
+            text = "a trajectory is being played: end it with `play-stop`"
+            raise RefusedError("not-now", text, reason="busy")
         self._upload = Upload(
             self._robot,
             rows=command.rows,
@@ -253,18 +263,19 @@ class Handler:
 
     def _play_rows(self, command: m.PlayRows, payload: bytes) -> object:
         if self._upload is None:
-            raise RefusedError("not-now", "no trajectory was announced: send play-begin first")
+            raise RefusedError("not-now", _NOT_ANNOUNCED, reason="not-announced")
         return {"rows": self._upload.add(command.first, payload)}
 
     def _play_start(self, _command: m.PlayStart, _payload: bytes) -> object:
         upload = self._upload
         if upload is None:
-            raise RefusedError("not-now", "no trajectory was announced: send play-begin first")
+            raise RefusedError("not-now", _NOT_ANNOUNCED, reason="not-announced")
         if not upload.is_complete:
-            raise RefusedError("not-now", f"{upload.missing} rows of the trajectory are missing")
+            text = f"{upload.missing} rows of the trajectory are missing"
+            raise RefusedError("not-now", text, reason="missing-rows")
         self._require("play", State.READY, State.ACTIVE)
         if self._is_led:
-            raise RefusedError("not-now", f"{self._leader} is going on")
+            raise RefusedError("not-now", f"{self._leader} is going on", reason="busy")
         self._require_homed(range(len(self._robot.joints)))
         self._control.play(upload.playback)
         for name, speed_rad_s, limit_rad_s in upload.near_limits:
@@ -277,7 +288,7 @@ class Handler:
 
     def _play_stop(self, _command: m.PlayStop, _payload: bytes) -> object:
         if not self._is_led:
-            raise RefusedError("not-now", "nothing is being played")
+            raise RefusedError("not-now", "nothing is being played", reason="not-playing")
         self._control.come_to_rest()
         return {"state": self._machine.state.name.lower()}
 
@@ -285,7 +296,8 @@ class Handler:
 
     def _record_start(self, command: m.RecordStart, _payload: bytes) -> object:
         if self._output.is_recording:
-            raise RefusedError("not-now", f"{self._output.recording_name} is on: stop it first")
+            text = f"{self._output.recording_name} is being recorded: stop it first"
+            raise RefusedError("not-now", text, reason="recording")
         request = self._output.start_recording(command.name)
         return {
             "number": request.number,
@@ -295,7 +307,7 @@ class Handler:
 
     def _record_stop(self, _command: m.RecordStop, _payload: bytes) -> object:
         if not self._output.is_recording:
-            raise RefusedError("not-now", "no recording is on")
+            raise RefusedError("not-now", "nothing is being recorded", reason="not-recording")
         name = self._output.recording_name
         self._output.stop_recording()
         return {"recording": name}
@@ -325,9 +337,10 @@ class Handler:
             wanted = " or ".join(state.name.lower() for state in states)
             hint = {State.FAULT: "; reset first", State.IDLE: "; enable first"}.get(state, "")
             text = f"{what} needs state {wanted}, the state is {state.name.lower()}{hint}"
-            raise RefusedError("not-now", text)
+            raise RefusedError("not-now", text, reason="wrong-state")
         if self._is_disabling:
-            raise RefusedError("not-now", f"{what}: the robot is being disabled")
+            text = f"{what}: the robot is being disabled"
+            raise RefusedError("not-now", text, reason="disabling")
 
     def _require_homed(self, numbers: Sequence[int]) -> None:
         lost = [n for n in numbers if not self._control.tracks[n].axis.is_homed]
@@ -340,9 +353,11 @@ class Handler:
         unknown = [name for name in names if name not in self._numbers]
         if unknown:
             there_are = ", ".join(self._numbers)
-            raise RefusedError("unknown", f"no joint {', '.join(unknown)}; there are {there_are}")
+            text = f"no joint is named {', '.join(unknown)}; there are {there_are}"
+            raise RefusedError("unknown", text, reason="unknown-joint")
         if len(set(names)) < len(names):
-            raise RefusedError("malformed", f"a joint is named twice: {', '.join(names)}")
+            text = f"a joint is named twice: {', '.join(names)}"
+            raise RefusedError("malformed", text, reason="named-twice")
         return [self._numbers[name] for name in names] or list(range(len(self._robot.joints)))
 
     def _per_joint(
@@ -350,20 +365,21 @@ class Handler:
     ) -> Sequence[float]:
         if values and len(values) != len(numbers):
             text = f"{what}: {len(values)} values for {len(numbers)} joints"
-            raise RefusedError("malformed", text)
+            raise RefusedError("malformed", text, reason="wrong-count")
         if not all(map(math.isfinite, values)):
-            raise RefusedError("malformed", f"{what}: {list(values)}, expected finite numbers")
+            text = f"{what}: {list(values)}, expected finite numbers"
+            raise RefusedError("malformed", text, reason="not-finite")
         return values
 
 
-def _check(joint: str, what: str, value: float, limit: float, unit: str) -> None:
+def _check(joint: str, what: str, value: float, limit: float, unit: str, *, reason: str) -> None:
     if abs(value) > limit:
         text = f"joint {joint}: {what} {beyond(value, limit, unit)}"
-        raise RefusedError("out-of-limit", text)
+        raise RefusedError("out-of-limit", text, reason=reason)
 
 
 def _posture(track: Track) -> float:
-    """About where a joint is, without a word from anybody."""
+    """Return about where a joint is when nobody says it."""
     axis = track.axis
     return axis.position_rad if axis.is_homed else axis.joint.home_posture_rad
 

@@ -151,9 +151,9 @@ class Runner:
         return None
 
     def _stop_motors(self, error: BaseException) -> None:
-        """The safe stop with nothing but boards and state machine: the rest may be broken."""
+        """Make the safe stop with nothing but boards and state machine: the rest may be broken."""
         machine = self._cycle.machine
-        machine.trip(f"internal error: {type(error).__name__}: {error}")
+        machine.trip(f"internal error: {type(error).__name__}: {error}", code="internal-error")
 
         def minimal(_deadline_ns: int, _woke_ns: int, _skipped: int) -> None:
             for unit in self._cycle.units:

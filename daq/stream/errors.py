@@ -25,10 +25,12 @@ class RefusedError(DaqError):
     Attributes:
         code: For programs, as in `daq.stream.messages.Refusal`.
         message: For people.
+        reason: Which of the situations with this code it is, in a word; stays in this process.
     """
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, code: str, message: str, *, reason: str = "") -> None:
         self.message = message
+        self.reason = reason
         super().__init__(message, code=code)
 
 

@@ -250,9 +250,12 @@ class Rig:
         names = [port.name for port in self.robot.boards]
         return names.index(drive.board), drive.output - 1
 
-    def event_texts(self, kind: str | None = None) -> list[str]:
+    def events_of(self, kind: str | None = None) -> list[Event]:
         known = [*self.events, *self.cycle.events._pending]
-        return [event.text for event in known if kind is None or event.kind == kind]
+        return [event for event in known if kind is None or event.kind == kind]
+
+    def event_texts(self, kind: str | None = None) -> list[str]:
+        return [event.text for event in self.events_of(kind)]
 
 
 def zero_at_index(axis: Axis) -> float:

@@ -1,7 +1,7 @@
-"""Does every joint follow where it is led, and does a constant speed end before a limit does?
+"""Watches that every joint follows its reference, and stops constant speeds before a limit.
 
-Looked at 50 times a second, not in every cycle: a joint that is stuck or too weak falls behind
-slowly, and one that turns at a constant speed is seen to come.
+50 times a second, not in every cycle: a joint that is stuck or too weak falls behind slowly, and
+one that turns at a constant speed can be foreseen.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from daq.recording.states import Mode, State
 from daq.robot import Safety
 
 _LOOK_AHEAD_S = 0.06
-"""Between two looks, and for the joint that follows its reference late."""
+"""Time between two checks, and for a joint that follows its reference late."""
 _RAMP = 0.75
 """A smooth stop from a speed v takes `_RAMP` · v² / a of way (`daq.motion.planning`)."""
 
 
 class FollowingGuard:
-    """Watches the joints that are led.
+    """Watches the joints that follow a reference.
 
     Args:
         control: What leads them.
@@ -58,6 +58,7 @@ class FollowingGuard:
             self._machine.trip(
                 f"joint {name}: led away by {beyond(behind_rad, self._limit_rad, 'rad')}; is it "
                 "blocked, or are its gains too low?",
+                code="following-error",
                 kind="limit",
                 source=name,
             )

@@ -2,7 +2,7 @@
 
 idle → calibrating → ready ⇄ active → stopping → idle or fault. Whatever ends a powered state goes
 through `stop`: currents ramp to zero from what they were, then ES goes off, exactly `ramp_s` after
-it began. Who decides that something is wrong is elsewhere (`daq.loop.safety.monitor`).
+it began. That something is wrong is decided elsewhere (`daq.loop.safety.monitor`).
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from daq.recording.states import State
 CALIBRATION_MAX_S = 10.0
 _POWERED = (State.CALIBRATING, State.READY, State.ACTIVE, State.STOPPING)
 _NO_LAW = Law()
-_ODD_A = 1.0
-"""Further than this from the mean of the last milliseconds, and than three times that, is odd."""
+_OUTLIER_A = 1.0
+"""An outlier is further than this from the mean of the last ms, and than three times the mean."""
 
 
 def _present_a(axis: Axis) -> float:
-    """Return the current that a stop begins with: as measured, unless that sample is an odd one."""
+    """Return the current that a stop begins with: as measured, unless that is an outlier."""
     mean_a = axis.iq_mean_a
-    is_odd = abs(axis.iq_a - mean_a) > max(_ODD_A, 3.0 * abs(mean_a))
-    present_a = mean_a if is_odd else axis.iq_a
+    is_outlier = abs(axis.iq_a - mean_a) > max(_OUTLIER_A, 3.0 * abs(mean_a))
+    present_a = mean_a if is_outlier else axis.iq_a
     return min(max(present_a, -axis.current_max_a), axis.current_max_a)
 
 
@@ -40,7 +40,8 @@ class Machine:
 
     Attributes:
         state: What it does.
-        reason: Why it is there.
+        reason: Why it is there, in words.
+        trip_code: What was wrong the last time, in a word for programs; empty before.
         is_fault_of_board: Whether the last fault was a board's, its device's or its link's.
     """
 
@@ -49,6 +50,7 @@ class Machine:
     ) -> None:
         self.state = State.IDLE
         self.reason = "started"
+        self.trip_code = ""
         self.is_fault_of_board = False
         self._units = units
         self._axes: list[Axis] = [axis for unit in units for axis in unit.axes]
@@ -73,7 +75,7 @@ class Machine:
     # --- transitions ------------------------------------------------------------------------------
 
     def enable(self) -> None:
-        """Idle → calibrating."""
+        """Switch the boards on: idle → calibrating."""
         for unit in self._units:
             for axis in unit.axes:
                 axis.forget_home()
@@ -83,23 +85,32 @@ class Machine:
         self._enter(State.CALIBRATING, "enabled")
 
     def activate(self, is_active: bool) -> None:
-        """Ready ⇄ active, as joints are controlled or not."""
+        """Change between ready and active, as joints are controlled or not."""
         wanted = State.ACTIVE if is_active else State.READY
         if self.state in (State.READY, State.ACTIVE) and self.state is not wanted:
             self._enter(wanted, "a joint is controlled" if is_active else "all joints are off")
 
     def stop(self, reason: str) -> None:
-        """The safe stop; leads to idle."""
+        """Begin the safe stop, which leads to idle."""
         if self.state in (State.CALIBRATING, State.READY, State.ACTIVE):
             self._begin_stop(State.IDLE, reason)
 
     def trip(
-        self, reason: str, *, kind: str = "fault", source: str = "", is_of_board: bool = False
+        self,
+        reason: str,
+        *,
+        code: str,
+        kind: str = "fault",
+        source: str = "",
+        is_of_board: bool = False,
     ) -> None:
-        """The safe stop because something is wrong; leads to fault. Only the first one counts.
+        """Begin the safe stop because something is wrong; it leads to fault.
+
+        Only the first trip counts until a reset.
 
         Args:
             reason: What is wrong, and what to do.
+            code: What is wrong, in a word.
             kind: Of the event: `fault` or `limit`.
             source: The joint or board concerned.
             is_of_board: Whether a board, its device or its link is to blame.
@@ -108,6 +119,7 @@ class Machine:
             return
         self._events.add(kind, reason, severity="error", source=source)
         self.reason = reason
+        self.trip_code = code
         self.is_fault_of_board = is_of_board
         if self.state is State.IDLE:
             self._enter(State.FAULT, reason)
@@ -117,7 +129,7 @@ class Machine:
             self._begin_stop(State.FAULT, reason)
 
     def reset(self) -> None:
-        """Fault → idle."""
+        """Leave the fault: fault → idle."""
         self._enter(State.IDLE, "reset")
 
     # --- every cycle ------------------------------------------------------------------------------
@@ -136,6 +148,7 @@ class Machine:
                 self.trip(
                     f"calibration did not end within {CALIBRATION_MAX_S:g} s on board {names}: "
                     "is every motor connected, does its rotor turn freely?",
+                    code="calibration",
                     is_of_board=True,
                 )
 
@@ -146,7 +159,7 @@ class Machine:
         self._ramp()
 
     def _ramp(self) -> None:
-        """The command after `_cycles_in_state` + 1 steps of the ramp; the last one is ES off."""
+        """Command step `_cycles_in_state` + 1 of the ramp; the last one switches ES off."""
         step = self._cycles_in_state + 1
         if step >= self._ramp_cycles:
             for unit in self._units:

@@ -1,4 +1,4 @@
-"""Every limit, every cycle: decides that something is wrong; `daq.loop.safety.machine` then stops.
+"""Checks every limit in every cycle and trips the state machine when one is exceeded.
 
 A limit trips after as many cycles in a row beyond it as the robot file's `[safety]` says. Limits of
 motion count while the motors are on and calibrated; a board's fault while they are on; replies that
@@ -42,7 +42,7 @@ class Strikes:
         self.counts: dict[str, int] = {}
 
     def add(self, limit: str, allowed: int) -> bool:
-        """One more; whether that is as many as it takes, whereupon counting begins anew."""
+        """Count one more; return whether that is as many as it takes, and begin anew then."""
         count = self.counts.pop(limit, 0) + 1
         if count < allowed:
             self.counts[limit] = count
@@ -57,7 +57,7 @@ class AxisGuard:
     """The limits of one joint."""
 
     def __init__(
-        self, axis: Axis, unit: LoopBoard, safety: Safety, trip: Callable[[str, str], None]
+        self, axis: Axis, unit: LoopBoard, safety: Safety, trip: Callable[[str, str, str], None]
     ) -> None:
         self._axis = axis
         self._trip = trip
@@ -73,25 +73,27 @@ class AxisGuard:
         field = self._field
         degc = axis.temperature_degc(raws, field) if field is not None else math.nan
         judged = (
-            # limit, whether it is exceeded, cycles, value, limit, unit, remedy
-            ("position", not axis.low_rad <= position_rad <= axis.high_rad, safety.position_cycles,
-             position_rad, nearer_rad, "rad", "move it back by hand"),
-            ("velocity", abs(velocity_rad_s) > axis.speed_max_rad_s, safety.velocity_cycles,
-             velocity_rad_s, axis.speed_max_rad_s, "rad/s",
+            # code, whether it is exceeded, cycles, what, value, limit, unit, remedy
+            ("position-limit", not axis.low_rad <= position_rad <= axis.high_rad,
+             safety.position_cycles, "position", position_rad, nearer_rad, "rad",
+             "move it back by hand"),
+            ("speed-limit", abs(velocity_rad_s) > axis.speed_max_rad_s, safety.velocity_cycles,
+             "velocity", velocity_rad_s, axis.speed_max_rad_s, "rad/s",
              "command slower motions or lower the gains"),
-            ("current", abs(iq_a) > axis.current_alarm_a, safety.current_cycles,
-             iq_a, axis.current_alarm_a, "A",
+            ("current-limit", abs(iq_a) > axis.current_alarm_a, safety.current_cycles,
+             "current", iq_a, axis.current_alarm_a, "A",
              "the board does not keep its current limit: check its firmware"),
-            ("winding temperature", degc > limits.winding_temperature_max_degc,
-             safety.temperature_cycles, degc, limits.winding_temperature_max_degc, "°C",
+            ("temperature-limit", degc > limits.winding_temperature_max_degc,
+             safety.temperature_cycles, "winding temperature", degc,
+             limits.winding_temperature_max_degc, "°C",
              "let it cool and command less current"),
         )  # fmt: skip
-        self.strikes.keep([name for name, is_exceeded, *_ in judged if is_exceeded])
-        for name, is_exceeded, cycles, value, limit, unit, remedy in judged:
-            if is_exceeded and self.strikes.add(name, cycles):
+        self.strikes.keep([code for code, is_exceeded, *_ in judged if is_exceeded])
+        for code, is_exceeded, cycles, what, value, limit, unit, remedy in judged:
+            if is_exceeded and self.strikes.add(code, cycles):
                 joint = axis.joint.name
-                text = f"joint {joint}: {name} {beyond(value, limit, unit)}"
-                self._trip(f"{text}; {remedy}", joint)
+                text = f"joint {joint}: {what} {beyond(value, limit, unit)}"
+                self._trip(f"{text}; {remedy}", code, joint)
 
 
 class BoardGuard:
@@ -114,7 +116,7 @@ class BoardGuard:
         self._stale = 0
 
     def check(self) -> None:
-        """Look closely at the last exchange. Only needed when it was not plain, or after one."""
+        """Check the last exchange; only needed when it, or the one before, was not plain."""
         unit = self._unit
         raws = None if unit.missed else unit.replies
         if raws is None:
@@ -146,7 +148,8 @@ class BoardGuard:
     def _check_missing(self) -> None:
         unit = self._unit
         if unit.failure is not None:
-            self._trip_board(f"board {unit.port.name} cannot be reached: {unit.failure}")
+            text = f"board {unit.port.name} cannot be reached: {unit.failure}"
+            self._trip_board(text, "unreachable")
             return
         outcome = unit.board.outcome
         if outcome in _STALE:
@@ -156,7 +159,8 @@ class BoardGuard:
         if self._unreadable >= self._safety.unreadable_cycles:
             self._trip_board(
                 f"board {unit.port.name} on {unit.board.link.name}: {self._unreadable} replies in "
-                f"a row could not be read; likely {_LIKELY_CAUSE[outcome]}. See `armature doctor`"
+                f"a row could not be read; likely {_LIKELY_CAUSE[outcome]}. See `armature doctor`",
+                outcome.name.lower(),
             )
             self._unreadable = 0
 
@@ -170,7 +174,8 @@ class BoardGuard:
             self._trip_board(
                 f"board {unit.port.name} on {unit.board.link.name}: {self._stale} replies in a row "
                 "did not confirm our commands (its index or clock stands still); likely the board "
-                "hangs or another program talks to it"
+                "hangs or another program talks to it",
+                "unconfirmed",
             )
             self._stale = 0
 
@@ -180,7 +185,8 @@ class BoardGuard:
             return
         self._trip_board(
             f"board {self._unit.port.name} on {self._unit.board.link.name} is no longer enabled, "
-            "without reporting a fault; likely it has lost its supply and rebooted"
+            "without reporting a fault; likely it has lost its supply and rebooted",
+            "not-enabled",
         )
 
     def _report_fault(self) -> None:
@@ -188,7 +194,8 @@ class BoardGuard:
         if fault is not None:
             self._trip_board(
                 f"board {self._unit.port.name} on {self._unit.board.link.name} reports error "
-                f"{fault.code}, {fault.meaning}. {fault.remedy} (`armature send reset`)"
+                f"{fault.code}, {fault.meaning}. {fault.remedy} (`armature send reset`)",
+                f"error-{fault.code}",
             )
 
     def _strike(self, raws: tuple[int, ...]) -> None:
@@ -198,14 +205,15 @@ class BoardGuard:
             self._trip_limit(
                 f"board {self._unit.port.name}: bus voltage {volts:.4g} V, limits {bus.min_v:g} to "
                 f"{bus.max_v:g} V; check the supply and its wires",
+                "voltage-limit",
                 self._unit.port.name,
             )
 
-    def _trip_limit(self, text: str, source: str) -> None:
-        self._machine.trip(text, kind="limit", source=source)
+    def _trip_limit(self, text: str, code: str, source: str) -> None:
+        self._machine.trip(text, code=code, kind="limit", source=source)
 
-    def _trip_board(self, text: str) -> None:
-        self._machine.trip(text, source=self._unit.port.name, is_of_board=True)
+    def _trip_board(self, text: str, code: str) -> None:
+        self._machine.trip(text, code=code, source=self._unit.port.name, is_of_board=True)
 
 
 class DeadlineBudget:
@@ -214,7 +222,7 @@ class DeadlineBudget:
     def __init__(
         self, allowed_per_s: int, machine: Machine, events: Events, *, period_ns: int
     ) -> None:
-        # A loop that may skip every period may be as slow as it likes.
+        # If every period may be skipped, there is no limit.
         self._allowed = math.inf if allowed_per_s * period_ns >= 1_000_000_000 else allowed_per_s
         self._machine = machine
         self._events = events
@@ -225,7 +233,7 @@ class DeadlineBudget:
         self._worst = (0, "")
 
     def note(self, skipped: int, *, wake_ns: int, transfer_ns: int, work_ns: int) -> None:
-        """Periods were skipped before a cycle: stop when they were too many.
+        """Count the periods skipped before a cycle, and stop when they are too many.
 
         Args:
             skipped: How many.
@@ -249,10 +257,10 @@ class DeadlineBudget:
                 f"{total} periods skipped within a second, limit {self._allowed}; lately "
                 f"{self._worst[1]}. See `armature doctor`"
             )
-            machine.trip(text, kind="limit", source="loop")
+            machine.trip(text, code="skipped-periods", kind="limit", source="loop")
 
     def check(self) -> None:
-        """Once per batch: say what was skipped in it."""
+        """Report what was skipped in a batch; called once per batch."""
         skipped, (_, cause) = self._skipped, self._worst
         self._total += skipped - self._recent[0]
         self._recent.append(skipped)
@@ -266,5 +274,5 @@ class DeadlineBudget:
 def make_guards(
     robot: DrivenRobot, units: Sequence[LoopBoard], machine: Machine
 ) -> list[BoardGuard]:
-    """One guard per board."""
+    """Make one guard per board."""
     return [BoardGuard(unit, robot.bus, robot.safety, machine) for unit in units]

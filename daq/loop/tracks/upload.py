@@ -56,7 +56,7 @@ class Upload:
         ]
 
     def add(self, first: int, payload: bytes) -> int:
-        """Take some rows; returns how many there are now.
+        """Take some rows and return how many there are now.
 
         Raises:
             RefusedError: They are not the next ones, or not whole rows.
@@ -66,13 +66,13 @@ class Upload:
         count, rest = divmod(len(payload), size)
         if rest or not count:
             text = f"{len(payload)} bytes of rows, expected a multiple of {size}, at least one row"
-            raise RefusedError("malformed", text)
+            raise RefusedError("malformed", text, reason="broken-rows")
         if first != self.playback.rows:
             text = f"row {first} came, expected row {self.playback.rows}"
-            raise RefusedError("malformed", text)
+            raise RefusedError("malformed", text, reason="wrong-row")
         if count > self.missing:
             text = f"{count} rows came, {self.missing} of {self._announced} are still expected"
-            raise RefusedError("malformed", text)
+            raise RefusedError("malformed", text, reason="too-many-rows")
         rows = np.frombuffer(payload, "<f8").reshape(count, self._columns)
         self._checker.check(rows, first_row=first, previous_row=self._previous)
         self._previous = rows[-1].tolist()

@@ -21,6 +21,8 @@ from firmware_protocol.profiles import PROFILES
 from hw_mocks.boards.motor_output import MotorState
 
 POSTURE_RAD = (0.2, -1.0, 0.4, 0.6)
+COMMAND_TIMEOUT = 2
+"""A board's error code, the same in every profile."""
 
 
 def active_arm() -> Rig:
@@ -131,7 +133,8 @@ def test_an_exception_anywhere_is_a_safe_stop_first(break_it: Callable[[Rig], No
     with pytest.raises(BrokenError):
         rig.runner(duration_ns=1_000_000_000).run()
     assert rig.state is State.FAULT
-    assert rig.machine.reason == "internal error: BrokenError: by a test"
+    assert rig.machine.trip_code == "internal-error"
+    assert "BrokenError: by a test" in rig.machine.reason
     # The first command without gains is the next one.
     led = [
         max(n for n, command in enumerate(rig.commands(board)) if any(command.kp_a_per_rad))
@@ -242,7 +245,7 @@ def test_the_time_is_over() -> None:
 
 def test_a_fault_ends_a_run_that_shall_end_with_it() -> None:
     rig = active_arm()
-    rig.cycle.schedule[Chore.HOUSEKEEPING] = lambda: rig.machine.trip("for a test")
+    rig.cycle.schedule[Chore.HOUSEKEEPING] = lambda: rig.machine.trip("for a test", code="test")
     assert rig.runner(ends_on_fault=True).run() is Ending.FAULT
     assert rig.state is State.FAULT
     assert rig.machine.reason == "for a test"
@@ -306,7 +309,7 @@ def test_a_hung_host_comes_back_to_a_fault() -> None:
     rig.clock.advance_ns(30_000_000)
     rig.step(3)
     assert rig.state is State.STOPPING
-    assert "command timeout" in rig.machine.reason
+    assert rig.machine.trip_code == f"error-{COMMAND_TIMEOUT}"
     tripped = rig.now - 1
     rig.step(80)
     assert rig.state is State.FAULT

@@ -22,6 +22,7 @@ def test_a_joint_that_cannot_follow_stops_the_robot() -> None:
     rig.loop.cycle.units[0].command[14] = 1
     rig.until(lambda: rig.state is State.STOPPING, cycles=3000)
 
+    assert rig.machine.trip_code == "following-error"
     assert "joint joint1:" in rig.machine.reason
     assert "limit 0.5 rad" in rig.machine.reason
     assert abs(axis.position_rad) < 10.0
@@ -42,7 +43,7 @@ def test_a_constant_speed_ends_before_the_limit(speed: float) -> None:
     assert rig.state is State.ACTIVE
     assert joint.position_min_rad < track.axis.position_rad < joint.position_max_rad
     assert abs(track.axis.position_rad) > joint.position_max_rad - 2.0
-    assert rig.event_texts("limit") == ["joint joint4: stopped before its limit"]
+    assert [(e.severity, e.source) for e in rig.events_of("limit")] == [("info", "joint4")]
 
 
 @pytest.mark.parametrize("command", [m.Disable(), m.SetMode(mode="hold")], ids=["disable", "hold"])
@@ -78,8 +79,9 @@ def test_enable_waits_until_the_boards_are_off() -> None:
     rig.send(m.Stop())
     rig.until(lambda: rig.state is State.IDLE)
 
-    with pytest.raises(RefusedError, match="has not switched off yet"):
+    with pytest.raises(RefusedError) as refusal:
         rig.send(m.Enable())
+    assert (refusal.value.code, refusal.value.reason) == ("not-now", "still-on")
     rig.step(3)
     rig.send(m.Enable())
     assert rig.state is State.CALIBRATING
@@ -91,8 +93,9 @@ def test_a_zero_that_is_known_is_not_moved_by_a_wrong_hint() -> None:
     rig.step(500)
     here = [track.axis.position_rad for track in rig.loop.cycle.control.tracks]
 
-    with pytest.raises(RefusedError, match="it is homed and stands at"):
+    with pytest.raises(RefusedError) as refusal:
         rig.send(m.Home(posture_rad=(here[0] + 0.608, *here[1:])))
+    assert (refusal.value.code, refusal.value.reason) == ("out-of-limit", "homed-elsewhere")
 
 
 def test_an_output_without_a_motor_gets_no_current() -> None:

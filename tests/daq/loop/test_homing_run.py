@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from loop_rig import Rig, changed_joint
 
+from daq.motion.homing import TRAVEL_TURNS
 from daq.recording.states import Mode, State
 from daq.robot import load_robot
 from daq.robot.description import Robot
@@ -47,8 +48,8 @@ def test_the_true_angles_come_out(homed: Rig) -> None:
 
 
 def test_it_says_so(homed: Rig) -> None:
-    (text,) = homed.event_texts("home")
-    assert text.startswith("every joint is homed: joint1 0.0")
+    (event,) = homed.events_of("home")
+    assert event.severity == "info" and "joint1 0.0" in event.text
     assert [joint.is_homed for joint in homed.loop.status().joints] == [True] * 4
 
 
@@ -93,9 +94,10 @@ def test_disabling_forgets_it() -> None:
 def test_position_and_play_need_homing() -> None:
     rig = Rig("laas4").enable().hold()
     for joints, names in (((), "joint1, joint2, joint3, joint4"), (("joint3",), "joint3")):
-        with pytest.raises(RefusedError, match=f"{names}: the zero is not known") as refusal:
+        with pytest.raises(RefusedError) as refusal:
             rig.mode("position", *(0.0,) * (len(joints) or 4), joints=joints)
         assert refusal.value.code == "not-homed"
+        assert refusal.value.message.startswith(f"{names}: ")
     rows = np.zeros((2, 8))
     rows[:, 1] = -1.5
     rig.send(m.PlayBegin(rows=2))
@@ -114,25 +116,23 @@ def test_what_could_not_be_homed_is_said_and_the_others_are() -> None:
     rig.outputs[3].encoder._pass_index = lambda _turn: None
     home(rig, (0.0, -math.pi / 2 + 0.5 * spacing_rad, 0.0, 0.0))
     assert [axis.is_homed for axis in rig.axes] == [True, False, True, False]
-    wrong_hint, no_index = rig.event_texts("home")
-    assert wrong_hint.startswith("joint2: it stood at -1.")
-    assert "give a better hint" in wrong_hint
-    assert no_index.startswith("joint4: no encoder index was seen")
-    events = [event for event in (*rig.events, *rig.cycle.events._pending) if event.kind == "home"]
+    events = rig.events_of("home")
     assert [(e.severity, e.source) for e in events] == [("error", "joint2"), ("error", "joint4")]
+    wrong_hint, no_index = (event.text for event in events)
+    assert f"{-math.pi / 2 + 0.5 * spacing_rad:.4f} rad" in wrong_hint
+    assert f"{2 * TRAVEL_TURNS:.2f}" in no_index
     assert rig.state is State.ACTIVE
-    with pytest.raises(RefusedError, match="joint2, joint4: the zero is not known"):
+    with pytest.raises(RefusedError, match="joint2, joint4: ") as refusal:
         rig.mode("position", 0.0, -1.5, 0.0, 0.0)
+    assert refusal.value.code == "not-homed"
     rig.mode("position", 0.0, joints=["joint1"])
 
 
 def test_a_hint_outside_the_limits_is_refused_at_once() -> None:
     rig = Rig("laas4").enable().hold(100)
-    with pytest.raises(
-        RefusedError, match=r"joint joint1: posture 6\.4 rad, limit 6\.283"
-    ) as refusal:
+    with pytest.raises(RefusedError, match=r"joint1: .* 6\.4 rad, limit 6\.283") as refusal:
         rig.send(m.Home(posture_rad=(6.4, 0.0, 0.0, 0.0)))
-    assert refusal.value.code == "out-of-limit"
+    assert (refusal.value.code, refusal.value.reason) == ("out-of-limit", "position-limit")
     assert rig.cycle.control.homing is None
 
 
@@ -140,12 +140,14 @@ def test_homing_is_refused_while_joints_move() -> None:
     rig = Rig("laas4").enable().hold(100)
     rig.mode("velocity", 0.2, 0.0, 0.0, 0.0)
     rig.step(100)
-    with pytest.raises(RefusedError, match="joints are moving"):
+    with pytest.raises(RefusedError) as refusal:
         rig.send(m.Home())
+    assert (refusal.value.code, refusal.value.reason) == ("not-now", "moving")
     rig.mode("off")
     rig.step(20)
-    with pytest.raises(RefusedError, match="joints are moving"):
+    with pytest.raises(RefusedError) as refusal:
         rig.send(m.Home())
+    assert (refusal.value.code, refusal.value.reason) == ("not-now", "moving")
 
 
 def turned_around() -> Robot:
@@ -161,7 +163,7 @@ def test_with_other_directions_and_offsets() -> None:
     rig = Rig(turned_around(), posture_rad=posture_rad, calibration_s=0.4).enable().hold(500)
     here_rad = rig.mock.plant.joint_position_rad
     home(rig, tuple(angle + 0.03 for angle in here_rad))
-    assert rig.event_texts("home")[0].startswith("every joint is homed")
+    assert [event.severity for event in rig.events_of("home")] == ["info"]
     assert position_errors(rig).max() <= 2.0
 
 

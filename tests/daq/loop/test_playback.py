@@ -62,8 +62,9 @@ def test_it_is_tracked_from_another_posture_and_ends_in_hold() -> None:
     assert all(track.mode is Mode.HOLD for track in rig.tracks)
     assert rig.state is State.ACTIVE
     assert rig.loop.status().trajectories == 1
-    events = [event.text for event in rig.cycle.events.latest if event.kind == "play"]
-    assert events == ["a trajectory of 2.000 s begins", "the trajectory is over"]
+    begun_event, over = [event for event in rig.cycle.events.latest if event.kind == "play"]
+    assert "2.000 s" in begun_event.text
+    assert over.severity == "info", "not left before its end"
     assert [track.reference[0] for track in rig.tracks] == pytest.approx(rows[-1, :4])
     rig.step(500)
     assert rig.mock.plant.joint_position_rad == pytest.approx(rows[-1, :4], abs=0.01)
@@ -130,17 +131,17 @@ def test_feed_forward_torque() -> None:
 # --- refusals -------------------------------------------------------------------------------------
 
 BEYOND = {
-    "position": (400, 1, 6.4, ("joint2", "row 400", "6.4 rad", "6.28319 rad")),
-    "position below": (0, 3, -6.5, ("joint4", "row 0", "-6.5 rad", "-6.28319 rad")),
-    "velocity": (700, 4, -5.5, ("joint1", "row 700", "-5.5 rad/s", "5 rad/s")),
-    "no number": (301, 2, math.nan, ("joint3", "row 301", "no number")),
-    "jump": (500, 2, 0.9, ("joint3", "row 500", "jumps")),
+    "position": (400, 1, 6.4, "position-limit", ("joint2", "row 400", "6.4 rad", "6.28319 rad")),
+    "position below": (0, 3, -6.5, "position-limit", ("joint4", "row 0", "-6.5 rad", "-6.28319")),
+    "velocity": (700, 4, -5.5, "speed-limit", ("joint1", "row 700", "-5.5 rad/s", "5 rad/s")),
+    "not a number": (301, 2, math.nan, "position-limit", ("joint3", "row 301", "nan")),
+    "jump": (500, 2, 0.9, "position-jump", ("joint3", "row 500")),
 }
 
 
-@pytest.mark.parametrize(("row", "column", "value", "texts"), BEYOND.values(), ids=BEYOND)
+@pytest.mark.parametrize(("row", "column", "value", "reason", "named"), BEYOND.values(), ids=BEYOND)
 def test_beyond_any_limit_is_refused_at_upload(
-    row: int, column: int, value: float, texts: tuple[str, ...]
+    row: int, column: int, value: float, reason: str, named: tuple[str, ...]
 ) -> None:
     rig = homed_arm()
     rows = swing()
@@ -149,11 +150,12 @@ def test_beyond_any_limit_is_refused_at_upload(
     with pytest.raises(RefusedError) as refusal:
         for first in range(0, len(rows), 300):
             rig.send(m.PlayRows(first=first), rows[first : first + 300].tobytes())
-    assert refusal.value.code == "out-of-limit"
-    for text in texts:
+    assert (refusal.value.code, refusal.value.reason) == ("out-of-limit", reason)
+    for text in named:
         assert text in refusal.value.message
-    with pytest.raises(RefusedError, match="rows of the trajectory are missing"):
+    with pytest.raises(RefusedError) as refusal:
         rig.send(m.PlayStart())
+    assert (refusal.value.code, refusal.value.reason) == ("not-now", "missing-rows")
     # What was refused may be sent again, better.
     right = swing()
     for first in range(row // 300 * 300, len(right), 300):
@@ -165,31 +167,36 @@ def test_torque_beyond_the_motors_current_is_refused() -> None:
     rig = homed_arm()
     rows = np.hstack([swing(), np.zeros((2001, 4))])
     rows[10, 10] = 30.0  # joint 3 makes 0.0276 N·m/A · 31 · 9 A = 7.7 N·m
-    with pytest.raises(RefusedError, match=r"joint3.*row 10.*limit 9 A"):
+    with pytest.raises(RefusedError, match=r"joint3.*row 10.*limit 9 A") as refusal:
         upload(rig, rows, has_torque=True)
+    assert (refusal.value.code, refusal.value.reason) == ("out-of-limit", "torque-limit")
 
 
 ROW = swing()[:1].tobytes()
 UPLOADS = {
-    "too early": (m.PlayRows(first=2), ROW, "row 2 came, expected row 0"),
-    "half a row": (m.PlayRows(first=0), ROW[:-8], "56 bytes of rows, expected a multiple of 64"),
-    "nothing": (m.PlayRows(first=0), b"", "0 bytes of rows"),
-    "too many": (m.PlayRows(first=0), ROW * 4, "4 rows came, 3 of 3 are still expected"),
+    "too early": (m.PlayRows(first=2), ROW, "wrong-row", "row 2 .*row 0"),
+    "half a row": (m.PlayRows(first=0), ROW[:-8], "broken-rows", "56 bytes .* 64"),
+    "nothing": (m.PlayRows(first=0), b"", "broken-rows", "0 bytes"),
+    "too many": (m.PlayRows(first=0), ROW * 4, "too-many-rows", "4 rows .*3 of 3"),
 }
 
 
-@pytest.mark.parametrize(("command", "payload", "text"), UPLOADS.values(), ids=UPLOADS)
-def test_rows_that_do_not_belong(command: m.PlayRows, payload: bytes, text: str) -> None:
+@pytest.mark.parametrize(("command", "payload", "reason", "numbers"), UPLOADS.values(), ids=UPLOADS)
+def test_rows_that_do_not_belong(
+    command: m.PlayRows, payload: bytes, reason: str, numbers: str
+) -> None:
     rig = homed_arm()
     rig.send(m.PlayBegin(rows=3))
-    with pytest.raises(RefusedError, match=text) as refusal:
+    with pytest.raises(RefusedError, match=numbers) as refusal:
         rig.send(command, payload)
-    assert refusal.value.code == "malformed"
+    assert (refusal.value.code, refusal.value.reason) == ("malformed", reason)
     rig.send(m.PlayRows(first=0), ROW)
-    with pytest.raises(RefusedError, match="row 0 came, expected row 1"):
+    with pytest.raises(RefusedError, match=r"row 0 .*row 1") as refusal:
         rig.send(m.PlayRows(first=0), ROW)
-    with pytest.raises(RefusedError, match="2 rows of the trajectory are missing"):
+    assert refusal.value.reason == "wrong-row"
+    with pytest.raises(RefusedError, match=r"^2 rows") as refusal:
         rig.send(m.PlayStart())
+    assert refusal.value.reason == "missing-rows"
 
 
 def test_a_new_announcement_replaces_the_old_one() -> None:
@@ -198,11 +205,13 @@ def test_a_new_announcement_replaces_the_old_one() -> None:
     rig.send(m.PlayRows(first=0), ROW)
     upload(rig, swing())
     rig.send(m.PlayStart())
-    with pytest.raises(RefusedError, match="is being played"):
+    with pytest.raises(RefusedError) as refusal:
         rig.send(m.PlayBegin(rows=3))
+    assert (refusal.value.code, refusal.value.reason) == ("not-now", "busy")
     rig.send(m.PlayStop())
-    with pytest.raises(RefusedError, match="send play-begin first"):
+    with pytest.raises(RefusedError) as refusal:
         rig.send(m.PlayStart())
+    assert (refusal.value.code, refusal.value.reason) == ("not-now", "not-announced")
 
 
 def test_a_start_outside_reach_is_refused_and_can_be_repeated() -> None:
@@ -214,7 +223,7 @@ def test_a_start_outside_reach_is_refused_and_can_be_repeated() -> None:
     rig.axes[0].velocity_rad_s = 7.0
     with pytest.raises(RefusedError, match="joint1") as refusal:
         rig.send(m.PlayStart())
-    assert refusal.value.code == "out-of-limit"
+    assert (refusal.value.code, refusal.value.reason) == ("out-of-limit", "speed-limit")
     assert rig.tracks[0].mode is Mode.CURRENT
     rig.step()
     rig.mode("hold")
@@ -231,6 +240,7 @@ def test_a_trajectory_near_the_speed_limit_is_remarked_upon(
     rig = homed_arm()
     upload(rig, swing(1.0, amplitude_rad))
     rig.send(m.PlayStart())
-    warnings = [e.text for e in rig.cycle.events.latest if "the trajectory reaches" in e.text]
-    assert len(warnings) == said
-    assert all("4.712 rad/s, limit 5 rad/s" in text for text in warnings)
+    events = [event for event in rig.cycle.events.latest if event.kind == "limit"]
+    warnings = [event for event in events if event.severity == "warning"]
+    assert len(warnings) == len({event.source for event in warnings}) == said
+    assert all("4.712 rad/s, limit 5 rad/s" in event.text for event in warnings)

@@ -71,7 +71,7 @@ def stopping() -> Rig:
 
 def fault() -> Rig:
     rig = active()
-    rig.machine.trip("for a test")
+    rig.machine.trip("for a test", code="test")
     rig.step(60)
     return rig
 
@@ -199,8 +199,9 @@ def test_play_start_needs_ready_or_active_and_all_rows() -> None:
             assert rig.state is State.ACTIVE
             assert rig.tracks[0].mode is Mode.PLAY
         else:
-            with pytest.raises(RefusedError, match="play needs state ready or active"):
+            with pytest.raises(RefusedError, match="ready or active") as refusal:
                 rig.send(m.PlayStart())
+            assert (refusal.value.code, refusal.value.reason) == ("not-now", "wrong-state")
 
 
 # --- enabling -------------------------------------------------------------------------------------
@@ -209,16 +210,18 @@ def test_play_start_needs_ready_or_active_and_all_rows() -> None:
 def test_enable_is_refused_without_arm() -> None:
     rig = Rig(is_armed=False)
     rig.step(5)
-    with pytest.raises(RefusedError, match="--arm"):
+    with pytest.raises(RefusedError, match="--arm") as refusal:
         rig.send(m.Enable())
+    assert (refusal.value.code, refusal.value.reason) == ("not-now", "not-armed")
     rig.step(50)
     assert rig.state is State.IDLE
     assert not any(command.mode & ES for command in rig.commands())
 
 
 def test_enable_is_refused_before_the_first_reply() -> None:
-    with pytest.raises(RefusedError, match="board bench on mock:bench does not answer"):
+    with pytest.raises(RefusedError, match="board bench on mock:bench") as refusal:
         Rig().send(m.Enable())
+    assert (refusal.value.code, refusal.value.reason) == ("not-now", "no-answer")
 
 
 @pytest.mark.parametrize("tamper", [silent, corrupt], ids=["silent", "corrupt"])
@@ -227,8 +230,9 @@ def test_enable_is_refused_while_a_board_is_silent(tamper: Callable[[bytes], byt
     rig.step(5)
     rig.links[1].tamper = tamper
     rig.step(3)
-    with pytest.raises(RefusedError, match="board elbow on mock:elbow does not answer"):
+    with pytest.raises(RefusedError, match="board elbow on mock:elbow") as refusal:
         rig.send(m.Enable())
+    assert (refusal.value.code, refusal.value.reason) == ("not-now", "no-answer")
     assert rig.state is State.IDLE
 
 
@@ -236,8 +240,10 @@ def test_enable_is_refused_while_a_board_reports_a_fault() -> None:
     rig = Rig("laas4", profile="uomodri")  # whose errors last until it is switched off
     rig.mock.boards[1].latch(7)
     rig.step(5)
-    with pytest.raises(RefusedError, match="board elbow reports gate-driver fault"):
+    fault = rig.profiles[1].faults[7]
+    with pytest.raises(RefusedError, match=f"board elbow .*{fault.meaning}") as refusal:
         rig.send(m.Enable())
+    assert (refusal.value.code, refusal.value.reason) == ("not-now", "board-error")
     rig.step(50)
     assert rig.state is State.IDLE
 
@@ -284,7 +290,7 @@ def test_disable_brings_joints_to_rest_first(mode: str, target: float) -> None:
 
 def test_a_fault_while_stopping_ends_in_fault() -> None:
     rig = stopping()
-    rig.machine.trip("worse")
+    rig.machine.trip("worse", code="test")
     rig.step(60)
     assert rig.state is State.FAULT
     assert rig.machine.reason == "worse"
@@ -301,65 +307,116 @@ def test_without_current_nothing_is_known_of_positions() -> None:
 
 # --- malformed ------------------------------------------------------------------------------------
 
-WRONG: dict[str, tuple[m.AnyCommand, str, str]] = {
-    "unknown mode": (m.SetMode(mode="dance"), "unknown", "no mode 'dance'"),
-    "mode of others": (m.SetMode(mode="play"), "unknown", "no mode 'play'"),
-    "unknown joint": (m.SetMode(mode="hold", joints=("nose",)), "unknown", "no joint nose"),
-    "joint twice": (m.SetMode(mode="hold", joints=("joint1",) * 2), "malformed", "twice"),
-    "target for hold": (m.SetMode(mode="hold", target=(1.0,)), "malformed", "no target"),
-    "no target": (m.SetMode(mode="current"), "malformed", "needs a target"),
-    "too many": (m.SetMode(mode="current", target=(1.0, 2.0)), "malformed", "2 values for 1"),
-    "NaN": (m.SetMode(mode="current", target=(math.nan,)), "malformed", "finite"),
-    "infinity": (m.SetMode(mode="position", target=(math.inf,)), "malformed", "finite"),
-    "current": (m.SetMode(mode="current", target=(9.1,)), "out-of-limit", "9.1 A, limit 9 A"),
-    "torque": (m.SetMode(mode="torque", target=(-7.6,)), "out-of-limit", "limit 7.5 N·m"),
-    "speed": (m.SetMode(mode="velocity", target=(6.1,)), "out-of-limit", "limit 6 rad/s"),
-    "position": (m.SetMode(mode="position", target=(1e5,)), "out-of-limit", "limit 1e+04 rad"),
-    "too fast": (
-        m.SetMode(mode="position", target=(5.0,), duration_s=0.5),
-        "out-of-limit",
+LIMIT = "out-of-limit"
+WRONG: dict[str, tuple[m.AnyCommand, str, str, str]] = {
+    "unknown mode": (m.SetMode(mode="dance"), "unknown", "unknown-mode", "'dance'"),
+    "mode of others": (m.SetMode(mode="play"), "unknown", "unknown-mode", "'play'"),
+    "unknown joint": (
+        m.SetMode(mode="hold", joints=("nose",)),
+        "unknown",
+        "unknown-joint",
+        "nose",
+    ),
+    "joint twice": (
+        m.SetMode(mode="hold", joints=("joint1",) * 2),
+        "malformed",
+        "named-twice",
         "joint1",
     ),
-    "no gains": (m.SetGains(), "malformed", "no gains"),
-    "negative gain": (m.SetGains(kp_a_per_rad=(-1.0,)), "out-of-limit", "kp_a_per_rad = -1"),
-    "high gain": (m.SetGains(kd_a_s_per_rad=(9.0,)), "out-of-limit", "kd_a_s_per_rad = 9"),
-    "NaN gain": (m.SetGains(kp_a_per_rad=(math.nan,)), "malformed", "finite"),
-    "gains for two": (m.SetGains(kp_a_per_rad=(1.0, 2.0)), "malformed", "2 values"),
-    "posture for two": (m.Home(posture_rad=(1.0, 2.0)), "malformed", "2 values"),
-    "posture NaN": (m.Home(posture_rad=(math.nan,)), "malformed", "finite"),
+    "target for hold": (
+        m.SetMode(mode="hold", target=(1.0,)),
+        "malformed",
+        "needless-target",
+        "mode hold",
+    ),
+    "no target": (m.SetMode(mode="current"), "malformed", "no-target", "mode current"),
+    "too many": (
+        m.SetMode(mode="current", target=(1.0, 2.0)),
+        "malformed",
+        "wrong-count",
+        "2 values for 1",
+    ),
+    "NaN": (m.SetMode(mode="current", target=(math.nan,)), "malformed", "not-finite", "target"),
+    "infinity": (
+        m.SetMode(mode="position", target=(math.inf,)),
+        "malformed",
+        "not-finite",
+        "target",
+    ),
+    "current": (
+        m.SetMode(mode="current", target=(9.1,)),
+        LIMIT,
+        "current-limit",
+        "9.1 A, limit 9 A",
+    ),
+    "torque": (m.SetMode(mode="torque", target=(-7.6,)), LIMIT, "torque-limit", "limit 7.5 N·m"),
+    "speed": (m.SetMode(mode="velocity", target=(6.1,)), LIMIT, "speed-limit", "limit 6 rad/s"),
+    "position": (
+        m.SetMode(mode="position", target=(1e5,)),
+        LIMIT,
+        "position-limit",
+        "limit 1e+04 rad",
+    ),
+    "too fast": (
+        m.SetMode(mode="position", target=(5.0,), duration_s=0.5),
+        LIMIT,
+        "too-short",
+        "joint1",
+    ),
+    "no gains": (m.SetGains(), "malformed", "no-gains", "kp_a_per_rad"),
+    "negative gain": (m.SetGains(kp_a_per_rad=(-1.0,)), LIMIT, "gain-limit", "kp_a_per_rad = -1"),
+    "high gain": (m.SetGains(kd_a_s_per_rad=(9.0,)), LIMIT, "gain-limit", "kd_a_s_per_rad = 9"),
+    "NaN gain": (m.SetGains(kp_a_per_rad=(math.nan,)), "malformed", "not-finite", "kp_a_per_rad"),
+    "gains for two": (
+        m.SetGains(kp_a_per_rad=(1.0, 2.0)),
+        "malformed",
+        "wrong-count",
+        "kp_a_per_rad: 2 ",
+    ),
+    "posture for two": (
+        m.Home(posture_rad=(1.0, 2.0)),
+        "malformed",
+        "wrong-count",
+        "posture_rad: 2 ",
+    ),
+    "posture NaN": (m.Home(posture_rad=(math.nan,)), "malformed", "not-finite", "posture_rad"),
 }
 
 
-@pytest.mark.parametrize(("command", "code", "text"), WRONG.values(), ids=WRONG)
-def test_what_is_wrong_is_refused_in_plain_words(
-    command: m.AnyCommand, code: str, text: str
+@pytest.mark.parametrize(("command", "code", "reason", "named"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_refused_and_named(
+    command: m.AnyCommand, code: str, reason: str, named: str
 ) -> None:
     rig = active()
     before = everything(rig)
     with pytest.raises(RefusedError) as refusal:
         rig.send(command)
-    assert refusal.value.code == code
-    assert text in refusal.value.message
+    assert (refusal.value.code, refusal.value.reason) == (code, reason)
+    assert named in refusal.value.message
     assert everything(rig) == before
 
 
 def test_a_refusal_for_one_joint_leaves_all_as_they_were() -> None:
     rig = Rig("laas4").enable().home_by_truth().hold()
     before = everything(rig)
-    with pytest.raises(RefusedError, match="joint joint4"):
+    with pytest.raises(RefusedError, match="joint4") as refusal:
         rig.mode("current", 0.1, 0.1, 0.1, 99.0)
-    with pytest.raises(RefusedError, match="joint4"):
+    assert (refusal.value.code, refusal.value.reason) == (LIMIT, "current-limit")
+    with pytest.raises(RefusedError, match="joint4") as refusal:
         rig.mode("position", 0.1, -1.5, 0.1, 7.0)
-    with pytest.raises(RefusedError, match="joint joint4"):
+    assert (refusal.value.code, refusal.value.reason) == (LIMIT, "position-limit")
+    with pytest.raises(RefusedError, match="joint4") as refusal:
         rig.send(m.SetGains(kp_a_per_rad=(1.0, 1.0, 1.0, 99.0)))
+    assert (refusal.value.code, refusal.value.reason) == (LIMIT, "gain-limit")
     assert everything(rig) == before
 
 
 def test_gains_without_an_integrator() -> None:
     """The robot file's Ki is ignored by boards that have none, and does not stand in the way."""
     rig = Rig(profile="uomodri").enable().hold()
-    with pytest.raises(RefusedError, match="ki_a_per_rad_s = 1"):
+    with pytest.raises(RefusedError, match="ki_a_per_rad_s = 1") as refusal:
         rig.send(m.SetGains(ki_a_per_rad_s=(1.0,)))
+    assert refusal.value.reason == "gain-limit"
     rig.send(m.SetGains(kp_a_per_rad=(1.0,)))
     rig.step(150)
     assert rig.wire(0, "kp_a_per_rad")[-1] == pytest.approx(1.0, abs=1e-3)

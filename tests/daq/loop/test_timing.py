@@ -18,6 +18,8 @@ from daq.samples.columns import ColumnDecoder
 from hw_mocks.clock import VirtualClock
 
 US = 1000
+COMMAND_TIMEOUT = 2
+"""A board's error code, the same in every profile."""
 
 
 class LateClock(VirtualClock):
@@ -90,9 +92,9 @@ def test_an_overrun_is_recorded_and_said(delay_ns: int, skipped: int) -> None:
     assert recorded["skipped"].nonzero()[0].tolist() == ([30] if skipped else [])
     assert recorded["skipped"][30] == skipped
     assert recorded["wake_ns"][30] == delay_ns
-    noun = "period" if skipped == 1 else "periods"
-    expected = [f"{skipped} {noun} skipped"] if skipped else []
-    assert [text.partition(":")[0] for text in rig.event_texts("overrun")] == expected
+    overruns = rig.events_of("overrun")
+    assert [event.severity for event in overruns] == (["warning"] if skipped else [])
+    assert all(event.text.startswith(f"{skipped} ") for event in overruns)
     assert rig.loop.status().skipped == skipped
 
 
@@ -120,10 +122,11 @@ def test_the_deadline_budget() -> None:
     runner.run()
     begun = next(number for number, (state, _) in enumerate(seen) if state is State.STOPPING)
     assert [skipped for _, skipped in seen[begun - 1 : begun + 1]] == [200, 204]
-    (text,) = rig.event_texts("limit")
-    assert text.startswith("204 periods skipped within a second, limit 200; lately the loop was")
+    (event,) = rig.events_of("limit")
+    assert (event.severity, event.source) == ("error", "loop")
+    assert "204" in event.text and "limit 200" in event.text
     assert rig.state is State.FAULT
-    assert rig.machine.reason == text
+    assert (rig.machine.trip_code, rig.machine.reason) == ("skipped-periods", event.text)
 
 
 def test_a_budget_that_is_kept() -> None:
@@ -133,7 +136,7 @@ def test_a_budget_that_is_kept() -> None:
     rig.runner(duration_ns=4_000_000_000).run()
     assert rig.cycle.skipped == 3 * 160
     assert rig.event_texts("limit") == []
-    assert rig.machine.reason == "the time is over"
+    assert rig.machine.trip_code == ""
 
 
 def test_overruns_while_idle_are_no_fault() -> None:
@@ -148,7 +151,7 @@ def test_a_stall_beyond_the_boards_timeout_is_their_fault() -> None:
     clock.delays_ns = [0] * 10 + [40_000 * US]
     rig.runner(ends_on_fault=True).run()
     assert rig.state is State.FAULT
-    assert "command timeout" in rig.machine.reason
+    assert rig.machine.trip_code == f"error-{COMMAND_TIMEOUT}"
 
 
 @given(st.lists(st.integers(0, 10_000 * US), min_size=1, max_size=500))
