@@ -1,4 +1,4 @@
-"""Every error that `daq` raises.
+"""The errors that every part of `daq` may raise.
 
 ```
 DaqError
@@ -41,18 +41,24 @@ class ConfigError(DaqError, ValueError):
         problems: One line per mistake: path, value, what was expected.
     """
 
-    def __init__(self, source: str, problems: Sequence[str]) -> None:
+    def __init__(self, source: str, problems: Sequence[str], *, code: str = "") -> None:
         self.source = source
         self.problems = tuple(problems)
         count = len(self.problems)
         headline = f"{source}: {count} problem{'s' if count != 1 else ''}"
-        super().__init__("\n".join([headline, *(f"  {problem}" for problem in self.problems)]))
+        lines = [headline, *(f"  {problem}" for problem in self.problems)]
+        super().__init__("\n".join(lines), code=code)
 
 
 class UnsafeCommandError(DaqError, ValueError):
-    """The system enabled with time-out 0: the motors would go on when the host is gone."""
+    """The system enabled with time-out 0: the motors would go on when the host is gone.
+
+    Attributes:
+        board: Name of the board.
+    """
 
     def __init__(self, board: str) -> None:
+        self.board = board
         super().__init__(
             f"board {board}: timeout_ms = 0 with the system enabled: its motors would never stop "
             "by themselves; send 10 to 20 ms"
@@ -66,9 +72,9 @@ class TransportError(DaqError, OSError):
         device: The device node or port concerned.
     """
 
-    def __init__(self, device: str, message: str) -> None:
+    def __init__(self, device: str, message: str, *, code: str = "") -> None:
         self.device = device
-        super().__init__(f"{device}: {message}")
+        super().__init__(f"{device}: {message}", code=code)
 
 
 class DeviceMissingError(TransportError):

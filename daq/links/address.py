@@ -44,7 +44,7 @@ def parse_link(text: str) -> LinkAddress:
     """Read an address.
 
     Raises:
-        ConfigError: It is none.
+        ConfigError: It is not an address of a link.
     """
     address = text.removeprefix("spy+")
     is_traced = address != text
@@ -55,11 +55,12 @@ def parse_link(text: str) -> LinkAddress:
         raise ConfigError(
             f"--link {text[:200]}",
             ["expected mock, spi or serial:///dev/ttyUSB0?baud=2000000, with spy+ in front or not"],
+            code="unknown-link",
         )
     device, baud = match["device"], match["baud"]
     if baud is not None and int(baud) not in _BAUD_RANGE:
         limits = f"expected {_BAUD_RANGE.start} to {_BAUD_RANGE.stop - 1}"
-        raise ConfigError(f"--link {text}", [f"baud={baud}: {limits}"])
+        raise ConfigError(f"--link {text}", [f"baud={baud}: {limits}"], code="unknown-link")
     return LinkAddress(
         LinkKind.SERIAL, device=device, baud=int(baud) if baud else None, is_traced=is_traced
     )

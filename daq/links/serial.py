@@ -121,7 +121,9 @@ def _open(device: str, baud: int) -> Any:
         import serial  # noqa: PLC0415 - a robot on SPI needs no pyserial
     except ModuleNotFoundError as error:
         raise TransportError(
-            device, "the pyserial package is missing: pip install '.[robot]' in armature's folder"
+            device,
+            "the pyserial package is missing: pip install '.[robot]' in armature's folder",
+            code="package-missing",
         ) from error
     try:
         return serial.Serial(device, baudrate=baud, exclusive=True, write_timeout=0.1)

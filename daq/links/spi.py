@@ -78,6 +78,7 @@ def _open(port: SpiPort) -> Any:
         raise TransportError(
             port.device,
             "the spidev package is missing: pip install '.[robot]' in armature's folder",
+            code="package-missing",
         ) from error
     bus, chip_select = port.bus_and_chip_select
     spi = spidev.SpiDev()

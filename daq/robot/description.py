@@ -206,7 +206,7 @@ class Robot(Description, frozen=True, kw_only=True):
         if isinstance(self, DrivenRobot):
             return self
         if self.bus is None or any(joint.drive is None for joint in self.joints):
-            raise ConfigError(f"robot {self.name}", [NOT_DRIVEN])
+            raise ConfigError(f"robot {self.name}", [NOT_DRIVEN], code="not-driven")
         joints = tuple(DrivenJoint(**msgspec.structs.asdict(joint)) for joint in self.joints)
         return DrivenRobot(**{**msgspec.structs.asdict(self), "joints": joints})
 

@@ -58,7 +58,7 @@ class FrictionShape:
             case "stribeck":
                 fade = np.exp(-np.square(speed_rad_s / self.stribeck_velocity_rad_s))
                 return self.sign(speed_rad_s) * fade
-        raise ValueError(f"{term!r} is no term of friction")
+        raise ValueError(f"{term!r} is not a term of friction")
 
     def torque_nm(self, values: Mapping[str, float], speed_rad_s: FloatArray) -> FloatArray:
         """τ_f at some speeds, any shape.

@@ -23,8 +23,8 @@ def load_robot(name_or_path: str, *, profiles: Collection[str] = ()) -> Robot:
 
     Args:
         name_or_path: A shipped robot's name such as "laas4", or the path of a .toml file.
-        profiles: The wire formats that boards may name, for who will drive the robot: one without
-            boards is then refused. By default any, and none is needed.
+        profiles: The wire formats that boards may name, for callers that will drive the robot: one
+            without boards is then refused. By default any, and none is needed.
 
     Returns:
         The robot.
@@ -53,16 +53,16 @@ def robot_text(name_or_path: str) -> str:
             data = file.read(FILE_SIZE_MAX + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise ConfigError(name_or_path, [f"cannot be read: {reason}"]) from error
+        raise ConfigError(name_or_path, [f"cannot be read: {reason}"], code="unreadable") from error
     if len(data) > FILE_SIZE_MAX:
         problem = f"more than {FILE_SIZE_MAX} bytes, expected a robot file of a few kilobytes"
-        raise ConfigError(name_or_path, [problem])
+        raise ConfigError(name_or_path, [problem], code="too-large")
     try:
         return data.decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         problem = f"not UTF-8: byte 0x{data[error.start]:02x} (at line {line})"
-        raise ConfigError(name_or_path, [problem]) from error
+        raise ConfigError(name_or_path, [problem], code="not-utf-8") from error
 
 
 def shipped_robots() -> tuple[str, ...]:
@@ -78,7 +78,8 @@ def _find(name_or_path: str) -> Traversable:
         meant = suggest(name_or_path, sorted(shipped))
         hint = f"did you mean {meant}?" if meant else "or the path of a .toml file"
         expected = f"expected one of {', '.join(sorted(shipped))} ({hint})"
-        raise ConfigError("robot", [f"{show(name_or_path)} is no shipped robot, {expected}"])
+        problem = f"{show(name_or_path)} is not a shipped robot, {expected}"
+        raise ConfigError("robot", [problem], code="no-such-robot")
     return shipped[name_or_path]
 
 

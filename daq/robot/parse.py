@@ -20,26 +20,30 @@ def parse_robot(text: str, source: str, *, profiles: Collection[str] = ()) -> Ro
     Args:
         text: The text, TOML.
         source: What to call the text in an error: its file, or the recording it was found in.
-        profiles: The wire formats that boards may name, for who will drive the robot: one without
-            boards is then refused. By default any, and none is needed.
+        profiles: The wire formats that boards may name, for callers that will drive the robot: one
+            without boards is then refused. By default any, and none is needed.
 
     Returns:
         The robot.
 
     Raises:
-        ConfigError: The text is no TOML, or the robot has mistakes; lists all of them.
+        ConfigError: The text is not TOML, or the robot has mistakes; lists all of them.
     """
     dots = text.count(".")
     if dots > DOTS_MAX:
-        raise ConfigError(source, [f"{dots} dots, expected at most {DOTS_MAX} in a robot file"])
+        raise ConfigError(
+            source, [f"{dots} dots, expected at most {DOTS_MAX} in a robot file"], code="too-large"
+        )
     try:
         data = tomllib.loads(text)
     except ValueError as error:
         end = f"end of document, line {text.count(chr(10)) + 1}"
         problem = f"not TOML: {error}".replace("end of document", end)
-        raise ConfigError(source, [problem]) from error
+        raise ConfigError(source, [problem], code="not-toml") from error
     except RecursionError:
-        raise ConfigError(source, ["not a robot file: nested too deeply"]) from None
+        raise ConfigError(
+            source, ["not a robot file: nested too deeply"], code="too-large"
+        ) from None
     return build_robot(data, source, profiles=profiles)
 
 
@@ -51,8 +55,8 @@ def build_robot(
     Args:
         data: The file's top-level table.
         source: What to call the file in an error.
-        profiles: The wire formats that boards may name, for who will drive the robot: one without
-            boards is then refused. By default any, and none is needed.
+        profiles: The wire formats that boards may name, for callers that will drive the robot: one
+            without boards is then refused. By default any, and none is needed.
 
     Returns:
         The robot.

@@ -285,8 +285,8 @@ def _index(robot: Robot, joint: str, source: str) -> int:
         return names.index(joint)
     meant = suggest(joint, names)
     hint = f" (did you mean {meant}?)" if meant else ""
-    problem = f"{show(joint)} is no joint of {robot.name}, expected one of {', '.join(names)}"
-    raise ConfigError(source, [problem + hint])
+    problem = f"{show(joint)} is not a joint of {robot.name}, expected one of {', '.join(names)}"
+    raise ConfigError(source, [problem + hint], code="no-such-joint")
 
 
 def _values(new: Friction | Gains, old: Friction | Gains) -> dict[str, object]:
@@ -306,5 +306,5 @@ def _checked(text: str, wanted: Robot, source: str) -> str:
         is_changed = False
     if not is_changed:
         problem = "is written in a way that cannot be changed here: use tables like [joints.drive]"
-        raise ConfigError(source, [problem])
+        raise ConfigError(source, [problem], code="cannot-be-edited")
     return text

@@ -58,8 +58,9 @@ def test_a_named_failure_stays_what_it_is() -> None:
 
 
 def test_a_missing_spi_device_says_how_to_get_one() -> None:
-    with pytest.raises(DeviceMissingError, match="dtparam=spi=on"):
+    with pytest.raises(DeviceMissingError, match="dtparam=spi=on") as caught:
         SpiLink(SpiPort(device="/dev/spidev9.9"))
+    assert caught.value.device == "/dev/spidev9.9"
 
 
 def test_a_missing_spidev_package_says_what_to_install(
@@ -67,8 +68,9 @@ def test_a_missing_spidev_package_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "spidev", None)
     monkeypatch.setattr("daq.links.spi.DeviceLock", lambda device: _Lock())
-    with pytest.raises(TransportError, match=r"\.\[robot\]"):
+    with pytest.raises(TransportError, match=r"\.\[robot\]") as caught:
         SpiLink(SpiPort(device="/dev/spidev0.0"))
+    assert caught.value.code == "package-missing"
 
 
 class _Lock:
@@ -77,8 +79,9 @@ class _Lock:
 
 
 def test_a_missing_serial_port_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DeviceMissingError, match="no such device"):
+    with pytest.raises(DeviceMissingError) as caught:
         _serial(str(tmp_path / "ttyUSB9"))
+    assert caught.value.device == str(tmp_path / "ttyUSB9")
 
 
 def test_a_file_is_no_serial_port(tmp_path: Path) -> None:
@@ -129,8 +132,9 @@ def test_addresses(text: str, expected: LinkAddress) -> None:
     ],
 )
 def test_bad_addresses_are_explained(text: str) -> None:
-    with pytest.raises(ConfigError, match="expected"):
+    with pytest.raises(ConfigError) as caught:
         parse_link(text)
+    assert (caught.value.source, caught.value.code) == (f"--link {text}", "unknown-link")
 
 
 def test_the_shipped_robots_fit_their_wire() -> None:
@@ -155,22 +159,22 @@ def test_limits_beyond_the_wire_are_all_reported() -> None:
         for number in range(4)
         for limit in ("current_max_a", "velocity_max_rad_s")
     ]
-    assert "40 A, the wire carries at most 31.875 A" in problems[0]
+    assert "40 A" in problems[0] and "31.875 A" in problems[0]
     weak = msgspec.structs.replace(
         robot.joints[0],
         limits=msgspec.structs.replace(robot.joints[0].limits, current_max_a=0.1),
         control=Control(position=Gains(kp_a_per_rad=9.0, kd_a_s_per_rad=0.01)),
     )
     first, second = wire_problems(msgspec.structs.replace(robot, joints=(weak, *robot.joints[1:])))
-    assert "0.1 A, the wire carries limits in steps of 0.125 A" in first
-    assert second.startswith("joints[0].control.position.kp_a_per_rad: 9, the wire carries at most")
+    assert first.startswith("joints[0].limits.current_max_a: 0.1 A, ") and "0.125 A" in first
+    assert second.startswith("joints[0].control.position.kp_a_per_rad: 9, ")
     too_often = wire_problems(robot, profile="udriver2", rate_hz=2000)
-    assert any("0.7 ms between frames" in problem for problem in too_often)
+    assert any("0.7 ms" in problem for problem in too_often)
     assert wire_problems(robot, profile="nonsense")[0].startswith("boards[0].profile")
 
 
 def test_a_board_that_drives_less_than_the_limit_is_remarked_upon() -> None:
     remarks = board_remarks(load_robot("laas4"), profile="uomodri")
     assert [remark.partition(".")[0] for remark in remarks] == [f"joints[{n}]" for n in (0, 1, 3)]
-    assert "20 A, a board of profile uomodri drives at most 10 A" in remarks[0]
+    assert all(value in remarks[0] for value in ("20 A", "uomodri", "10 A"))
     assert board_remarks(load_robot("laas4")) == []

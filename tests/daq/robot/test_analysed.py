@@ -10,7 +10,6 @@ from robot_edits import Edit, put
 
 from daq.errors import ConfigError
 from daq.robot import Robot, Transmission, load_robot, robot_text
-from daq.robot.description import NOT_DRIVEN
 from daq.robot.editing.edit import bench_text
 from daq.robot.parse import build_robot, parse_robot
 
@@ -70,12 +69,14 @@ def test_who_needs_drives_is_told_what_is_missing() -> None:
     assert robot.bus is None
     with pytest.raises(ConfigError) as refused:
         robot.driven()
-    assert refused.value.problems == (NOT_DRIVEN,)
+    assert (refused.value.source, refused.value.code) == ("robot two", "not-driven")
 
 
 def test_who_drives_refuses_it() -> None:
-    with pytest.raises(ConfigError, match=r"at least one to drive two: it can be analysed, not"):
+    with pytest.raises(ConfigError) as refused:
         parse_robot(TEXT, "two.toml", profiles=("arm",))
+    (problem,) = refused.value.problems
+    assert problem.startswith("boards: ")
 
 
 def test_a_driven_robot_keeps_its_drive_and_bus() -> None:
@@ -115,41 +116,38 @@ def test_coupling_is_identity_by_default() -> None:
 @pytest.mark.parametrize(
     ("edit", "problems"),
     [
-        (put("coupling", [[1, 0]]), ["coupling: an array of 1, expected 2 rows, one per joint"]),
+        (put("coupling", [[1, 0]]), ["coupling: an array of 1"]),
         (
             put("coupling", [[1, 0], [1]]),
-            ["coupling[1]: an array of 1, expected 2 numbers, one per joint"],
+            ["coupling[1]: an array of 1"],
         ),
         (
             put("coupling", [[1, 2], [0.5, 1]]),
-            ["coupling: a matrix without inverse, expected one that can be inverted"],
+            ["coupling: a matrix without inverse"],
         ),
         (
             put("joints.0.transmission.direction", 0),
-            ["joints[0].transmission.direction: 0, expected 1 or -1"],
+            ["joints[0].transmission.direction: 0"],
         ),
         (
             put("joints.0.transmission.gear_reduction", 0),
-            ["joints[0].transmission.gear_reduction: 0, expected a number > 0 and <= 10000.0"],
+            ["joints[0].transmission.gear_reduction: 0"],
         ),
         (
             put("joints.0.bounds.mass_min_kg", 4.0),
-            ["joints[0].bounds.mass_min_kg: 4.0, expected less than mass_max = 3.0"],
+            ["joints[0].bounds.mass_min_kg: 4.0"],
         ),
         (
             put("joints.1.bounds", {"mass_max_kg": 1.5}),
-            ["joints[1].bounds.mass_max_kg: 1.5, expected at least the robot file's own value, 2"],
+            ["joints[1].bounds.mass_max_kg: 1.5"],
         ),
         (
             put("joints.1.bounds", {"mass_min_kg": 2.5}),
-            ["joints[1].bounds.mass_min_kg: 2.5, expected at most the robot file's own value, 2"],
+            ["joints[1].bounds.mass_min_kg: 2.5"],
         ),
         (
             put("joints.1.bounds", {"centre_of_mass_min_m": [0, 0, 0]}),
-            [
-                "joints[1].bounds.centre_of_mass_max_m: missing, expected this key together with "
-                "centre_of_mass_min_m"
-            ],
+            ["joints[1].bounds.centre_of_mass_max_m: missing"],
         ),
         (
             put(
@@ -157,12 +155,9 @@ def test_coupling_is_identity_by_default() -> None:
                 {"centre_of_mass_min_m": [0, 0.1, -1], "centre_of_mass_max_m": [0.05, 0.2, -2]},
             ),
             [
-                "joints[1].bounds.centre_of_mass_max_m[0]: 0.05, expected at least the robot "
-                "file's own value, 0.1",
-                "joints[1].bounds.centre_of_mass_min_m[1]: 0.1, expected at most the robot file's "
-                "own value, 0",
-                "joints[1].bounds.centre_of_mass_min_m[2]: -1.0, expected less than "
-                "centre_of_mass_max = -2.0",
+                "joints[1].bounds.centre_of_mass_max_m[0]: 0.05",
+                "joints[1].bounds.centre_of_mass_min_m[1]: 0.1",
+                "joints[1].bounds.centre_of_mass_min_m[2]: -1.0",
             ],
         ),
         (
@@ -170,47 +165,39 @@ def test_coupling_is_identity_by_default() -> None:
                 "joints.1.bounds",
                 {"ellipsoid_centre_m": [0, 0, 0], "ellipsoid_semi_axes_m": [0.09, 1, 1]},
             ),
-            [
-                "joints[1].bounds.ellipsoid_semi_axes_m: an array of 3, expected an ellipsoid "
-                "around the link's own centre of mass, 0.1, 0, 0"
-            ],
+            ["joints[1].bounds.ellipsoid_semi_axes_m: an array of 3"],
         ),
         (
             put("estimation", {"total_mass_min_kg": 2.0, "total_mass_max_kg": 1.0}),
-            ["estimation.total_mass_min_kg: 2.0, expected less than total_mass_max = 1.0"],
+            ["estimation.total_mass_min_kg: 2.0"],
         ),
         (
             put("estimation", {"terms": ["viscous", "viscous"]}),
-            ['estimation.terms[1]: "viscous", expected each term once'],
+            ['estimation.terms[1]: "viscous"'],
         ),
         (
             put("estimation", {"terms": ["viscose"]}),
-            [
-                'estimation.terms[0]: "viscose", expected "viscous" or "coulomb" or '
-                '"drive_inertia" or "offset" or "asymmetric" or "stribeck"'
-            ],
+            ['estimation.terms[0]: "viscose"'],
         ),
         (
             lambda data: data["joints"][1].pop("dh"),
             [
-                "joints[1].dh: missing, expected a row for every joint or for none",
-                "joints[0].placement: missing, expected the placement of every joint of an arm, "
-                "or of none and dh rows for all",
-                "joints[1].placement: missing, expected the placement of every joint of an arm, "
-                "or of none and dh rows for all",
+                "joints[1].dh: missing",
+                "joints[0].placement: missing",
+                "joints[1].placement: missing",
             ],
         ),
         (
             put("joints.0.placement", {"xyz_m": [0, 0, 0], "rpy_rad": [0, 0, 0]}),
-            [
-                "joints[1].placement: missing, expected the placement of every joint of an arm, "
-                "or of none and dh rows for all"
-            ],
+            ["joints[1].placement: missing"],
         ),
     ],
 )
 def test_contradiction(edit: Edit, problems: list[str]) -> None:
-    assert list(problems_after(edit)) == problems
+    found = problems_after(edit)
+    assert len(found) == len(problems)
+    for problem, expected in zip(found, problems, strict=True):
+        assert problem.startswith(f"{expected}, ")
 
 
 def test_half_a_drive_is_named_piece_by_piece() -> None:
@@ -225,9 +212,10 @@ def test_half_a_drive_is_named_piece_by_piece() -> None:
 def test_coupling_beside_boards_is_refused() -> None:
     arm = tomllib.loads(robot_text("laas4"))
     arm["coupling"] = [[float(i == j) for j in range(4)] for i in range(4)]
-    with pytest.raises(ConfigError, match="the loop cannot drive coupled joints") as caught:
+    with pytest.raises(ConfigError) as caught:
         build_robot(arm, "coupled.toml")
-    assert len(caught.value.problems) == 1
+    (problem,) = caught.value.problems
+    assert problem.startswith("coupling: ")
 
 
 def test_rows_and_placements_are_compared_in_the_stated_convention() -> None:
@@ -250,7 +238,7 @@ def test_rows_and_placements_are_compared_in_the_stated_convention() -> None:
 def test_a_joint_of_it_cannot_go_to_the_bench() -> None:
     with pytest.raises(ConfigError) as refused:
         bench_text(TEXT, "one")
-    assert refused.value.problems == (NOT_DRIVEN,)
+    assert refused.value.code == "not-driven"
 
 
 def test_what_belongs_to_an_arm_leaves_a_joint_on_the_bench() -> None:

@@ -1,6 +1,7 @@
 """Each contradiction between values is found, at its path, and nothing else is reported."""
 
 import copy
+import re
 import tomllib
 from typing import Any
 
@@ -20,6 +21,7 @@ def problems_after(edit: Edit, robot: dict[str, Any] = ARM) -> tuple[str, ...]:
     edit(data)
     with pytest.raises(ConfigError) as caught:
         build_robot(data, "edited.toml")
+    assert caught.value.source == "edited.toml"
     return caught.value.problems
 
 
@@ -30,90 +32,85 @@ def problems_after(edit: Edit, robot: dict[str, Any] = ARM) -> tuple[str, ...]:
             lambda data: data["boards"].append(
                 {**data["boards"][0], "spi": {"device": "/dev/spidev1.0"}}
             ),
-            'boards[2].name: "shoulder", expected another than that of boards[0]',
+            'boards[2].name: "shoulder"',
         ),
         (
             put("boards.1.spi.device", "/dev/spidev0.0"),
-            'boards[1].spi.device: "/dev/spidev0.0", expected another than that of boards[0]',
+            'boards[1].spi.device: "/dev/spidev0.0"',
         ),
         (
             put("joints.3.name", "joint2"),
-            'joints[3].name: "joint2", expected another than that of joints[1]',
+            'joints[3].name: "joint2"',
         ),
         (
             put("joints.1.drive.output", 1),
-            'joints[1].drive.output: 1 of "shoulder", expected another than that of joints[0]',
+            'joints[1].drive.output: 1 of "shoulder"',
         ),
         (
             put("published_parameters.1.name", "slsqp"),
-            'published_parameters[1].name: "slsqp", expected another than that of '
-            "published_parameters[0]",
+            'published_parameters[1].name: "slsqp"',
         ),
         (
             put("joints.2.drive.motor", "mn9999"),
-            'joints[2].drive.motor: "mn9999", expected one of mn4004, mn4006, mn5006',
+            'joints[2].drive.motor: "mn9999"',
         ),
         (
             put("joints.2.drive.board", "wrist"),
-            'joints[2].drive.board: "wrist", expected one of shoulder, elbow',
+            'joints[2].drive.board: "wrist"',
         ),
-        (put("joints.0.drive.direction", 0), "joints[0].drive.direction: 0, expected 1 or -1"),
-        (put("joints.0.drive.direction", -2), "joints[0].drive.direction: -2, expected 1 or -1"),
+        (put("joints.0.drive.direction", 0), "joints[0].drive.direction: 0"),
+        (put("joints.0.drive.direction", -2), "joints[0].drive.direction: -2"),
         (
             put("joints.2.bench", {"speed_max_rad_s": 6.0}),
-            "joints[2].bench.speed_max_rad_s: 6.0, expected at most velocity_max_rad_s = 5.0",
+            "joints[2].bench.speed_max_rad_s: 6.0",
         ),
         (
             put("joints.2.bench", {"speed_min_rad_s": 2.0, "speed_max_rad_s": 1.0}),
-            "joints[2].bench.speed_min_rad_s: 2.0, expected less than the highest speed, 1.0",
+            "joints[2].bench.speed_min_rad_s: 2.0",
         ),
         (
             put("joints.0.limits.position_min_rad", 7.0),
-            "joints[0].limits.position_min_rad: 7.0, expected less than position_max_rad = "
-            "6.283185307179586",
+            "joints[0].limits.position_min_rad: 7.0",
         ),
         (
             put("joints.2.limits.current_max_a", 9.5),
-            "joints[2].limits.current_max_a: 9.5, expected at most 9.0, the mn4004's current_max_a",
+            "joints[2].limits.current_max_a: 9.5",
         ),
-        (put("bus.min_v", 24.0), "bus.min_v: 24.0, expected less than nominal_v = 24.0"),
-        (put("bus.max_v", 23), "bus.max_v: 23.0, expected more than nominal_v = 24.0"),
+        (put("bus.min_v", 24.0), "bus.min_v: 24.0"),
+        (put("bus.max_v", 23), "bus.max_v: 23.0"),
         (
             lambda data: data["joints"][1].pop("link"),
-            "joints[1].link: missing, expected the link of every joint of an arm",
+            "joints[1].link: missing",
         ),
         (
             lambda data: data["joints"][1].pop("placement"),
-            "joints[1].placement: missing, expected the placement of every joint of an arm, "
-            "or of none and dh rows for all",
+            "joints[1].placement: missing",
         ),
         (
             lambda data: data["joints"][1].pop("dh"),
-            "joints[1].dh: missing, expected a row for every joint or for none",
+            "joints[1].dh: missing",
         ),
         (
             put("joints.1.load_inertia_kg_m2", 1e-4),
-            "joints[1].load_inertia_kg_m2: 0.0001, expected this key only for a single joint "
-            "without placement and link (on the bench)",
+            "joints[1].load_inertia_kg_m2: 0.0001",
         ),
         (
             lambda data: data["published_parameters"][0]["values"].pop(),
-            "published_parameters[0].values: 47 numbers, expected 48: 12 for each of 4 joints",
+            "published_parameters[0].values: 47 numbers",
         ),
         (
             put("joints.2.placement.xyz_m", [0.325, 0.01, 0.0]),
-            "joints[1]: its axis is 0.03 off between placements and dh rows, "
-            "expected within 1e-06, seen from the last joint's frame (dh may be left out)",
+            "joints[1]: its axis is 0.03 off",
         ),
         (
             put("joints.3.link.mass_kg", 0.06),
-            "joints[3].link: mass 0.06 with inertia xx 5.1e-05, yy 0.00049, zz 0.000483 "
-            "(pseudo-inertia not positive definite), expected values that a rigid body can have",
+            "joints[3].link: mass 0.06 with inertia xx 5.1e-05, yy 0.00049, zz 0.000483",
         ),
     ],
 )
 def test_contradiction(edit: Edit, problem: str) -> None:
-    assert problems_after(edit) == (problem,)
+    (found,) = problems_after(edit)
+    assert re.match(rf"{re.escape(problem)}[, ]", found)
 
 
 def test_no_joint_and_no_board() -> None:
@@ -121,8 +118,8 @@ def test_no_joint_and_no_board() -> None:
         data.update(boards=[], joints=[], published_parameters=[])
 
     boards, joints = problems_after(edit)
-    assert boards.startswith("boards: missing, expected at least one, a table with name, profile")
-    assert joints == "joints: an array of 0, expected at least one"
+    assert boards.startswith("boards: missing, ")
+    assert joints.startswith("joints: an array of 0, ")
 
 
 def test_a_bench_joint_needs_its_load() -> None:
@@ -153,7 +150,8 @@ def test_a_placement_at_the_end_of_the_world_is_refused() -> None:
     def misplace(data: dict[str, Any]) -> None:
         data["joints"][2]["placement"]["xyz_m"] = [1e308, 1e308, 1e308]
 
-    assert any("expected a number >= -100" in problem for problem in problems_after(misplace))
+    paths = [problem.partition(": 1e+308, ")[0] for problem in problems_after(misplace)]
+    assert {f"joints[2].placement.xyz_m[{axis}]" for axis in range(3)} <= set(paths)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +191,9 @@ def test_the_published_vectors_are_not_physically_consistent(vector: str) -> Non
                 "inertia_kg_m2": dict(zip(keys, inertia, strict=True)),
             }
 
-    assert all("rigid body" in problem for problem in problems_after(edit))
+    problems = problems_after(edit)
+    assert problems
+    assert all(re.match(r"joints\[\d\]\.link: mass ", problem) for problem in problems)
 
 
 def test_checks_go_on_past_what_could_not_be_read() -> None:
@@ -235,11 +235,13 @@ def test_checks_go_on_past_what_could_not_be_read() -> None:
     ],
 )
 def test_numbers_that_no_robot_has(path: str, value: object) -> None:
-    assert any(" expected a number " in problem for problem in problems_after(put(path, value)))
+    shown = re.sub(r"\.(\d+)\b", r"[\1]", path)
+    assert any(problem.startswith(shown) for problem in problems_after(put(path, value)))
 
 
 def test_too_many_joints() -> None:
     def copy_joints(data: dict[str, Any]) -> None:
         data["joints"] *= 9
 
-    assert "joints: an array of 36, expected at most 32 joints" in problems_after(copy_joints)
+    problems = problems_after(copy_joints)
+    assert any(problem.startswith("joints: an array of 36, ") for problem in problems)

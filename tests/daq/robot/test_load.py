@@ -1,5 +1,7 @@
 """Finding and reading robot files, and every way in which that fails."""
 
+import errno
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,9 +13,11 @@ from daq.robot import load_robot, parse_robot, robot_text, shipped_robots
 from daq.robot.load import FILE_SIZE_MAX
 
 
-def problem_of(name_or_path: str | Path) -> str:
+def problem_of(name_or_path: str | Path, code: str) -> str:
     with pytest.raises(ConfigError) as caught:
         load_robot(str(name_or_path))
+    assert caught.value.code == code
+    assert caught.value.source == ("robot" if code == "no-such-robot" else str(name_or_path))
     (problem,) = caught.value.problems
     return problem
 
@@ -33,58 +37,54 @@ def test_a_file_loads_by_path_and_its_text_is_exact(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["las4", "", "x" * 1000, "\0", "laas4\n"])
 def test_an_unknown_name_lists_the_shipped_robots(name: str) -> None:
-    problem = problem_of(name)
+    problem = problem_of(name, "no-such-robot")
     assert ", ".join(shipped_robots()) in problem
     assert len(problem) < 300
 
 
 def test_an_unknown_name_suggests_a_close_one() -> None:
-    assert "did you mean laas4?" in problem_of("las4")
+    assert "laas4?" in problem_of("las4", "no-such-robot")
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
     path = tmp_path / "none.toml"
-    assert problem_of(path) == "cannot be read: No such file or directory"
-    with pytest.raises(ConfigError, match=r"none\.toml"):
-        load_robot(str(path))
+    assert os.strerror(errno.ENOENT) in problem_of(path, "unreadable")
 
 
 def test_a_directory_is_no_file(tmp_path: Path) -> None:
-    assert problem_of(tmp_path) == "cannot be read: Is a directory"
+    assert os.strerror(errno.EISDIR) in problem_of(tmp_path, "unreadable")
 
 
 def test_an_impossible_path() -> None:
-    assert problem_of("a/\0.toml") == "cannot be read: embedded null byte"
+    problem_of("a/\0.toml", "unreadable")
 
 
 def test_not_utf_8_names_the_line(tmp_path: Path) -> None:
     path = tmp_path / "latin.toml"
     path.write_bytes('schema = 1\n\nname = "µ"\n'.encode("latin-1"))
-    assert problem_of(path) == "not UTF-8: byte 0xb5 (at line 3)"
+    problem = problem_of(path, "not-utf-8")
+    assert "0xb5" in problem and "line 3" in problem
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"),
+    ("text", "place"),
     [
-        ("schema = 1\nname = laas4\n", "not TOML: Invalid value (at line 2, column 8)"),
-        (
-            "schema = 1\nschema = 2\n",
-            "not TOML: Cannot overwrite a value (at line 2, column 11)",
-        ),
-        ("schema = 1\njoints = [", "not TOML: Invalid value (at end of document, line 2)"),
+        ("schema = 1\nname = laas4\n", "line 2, column 8"),
+        ("schema = 1\nschema = 2\n", "line 2, column 11"),
+        ("schema = 1\njoints = [", "line 2"),
     ],
 )
-def test_not_toml_names_the_line(tmp_path: Path, text: str, problem: str) -> None:
+def test_not_toml_names_the_line(tmp_path: Path, text: str, place: str) -> None:
     path = tmp_path / "broken.toml"
     path.write_text(text)
-    assert problem_of(path) == problem
+    assert place in problem_of(path, "not-toml")
 
 
 def test_a_file_too_large_is_not_read_whole(tmp_path: Path) -> None:
     path = tmp_path / "large.toml"
     with path.open("wb") as file:
         file.truncate(1 << 40)
-    assert problem_of(path).startswith(f"more than {FILE_SIZE_MAX} bytes")
+    assert f"{FILE_SIZE_MAX} bytes" in problem_of(path, "too-large")
 
 
 @pytest.mark.parametrize(

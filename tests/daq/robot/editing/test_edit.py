@@ -125,9 +125,10 @@ def comments(text: str) -> list[str]:
     return re.findall("#.*", text)
 
 
-def problem_of(action: Callable[[], object]) -> str:
+def problem_of(action: Callable[[], object], code: str = "") -> str:
     with pytest.raises(ConfigError) as caught:
         action()
+    assert caught.value.code == code
     (problem,) = caught.value.problems
     return problem
 
@@ -289,10 +290,9 @@ def test_impossible_friction_is_refused(value: float, problem: str) -> None:
     [lambda: with_friction(ARM_TEXT, {"join3": NEW}), lambda: bench_text(ARM_TEXT, "join3")],
 )
 def test_an_unknown_joint_names_those_there_are(action: Callable[[], object]) -> None:
-    assert problem_of(action) == (
-        '"join3" is no joint of laas4, expected one of joint1, joint2, joint3, joint4 '
-        "(did you mean joint3?)"
-    )
+    problem = problem_of(action, "no-such-joint")
+    assert '"join3"' in problem and "joint1, joint2, joint3, joint4" in problem
+    assert "joint3?" in problem
 
 
 def test_a_text_with_mistakes_is_refused_by_its_name() -> None:
@@ -300,8 +300,9 @@ def test_a_text_with_mistakes_is_refused_by_its_name() -> None:
         lambda: with_friction("schema = 2", {}, source="mine.toml"),
         lambda: bench_text("schema = ", "joint1", source="mine.toml"),
     ):
-        with pytest.raises(ConfigError, match=r"^mine\.toml: \d+ problem"):
+        with pytest.raises(ConfigError) as caught:
             action()
+        assert caught.value.source == "mine.toml"
 
 
 def test_gains_stand_beside_a_header_of_their_own() -> None:
@@ -530,10 +531,11 @@ def test_velocity_gains_of_a_bench_file() -> None:
 
 
 def test_velocity_gains_that_are_refused() -> None:
-    problem = problem_of(lambda: with_velocity_gains(ARM_TEXT, "join3", GAINS))
-    assert problem.startswith('"join3" is no joint of laas4, expected one of joint1')
-    with pytest.raises(ConfigError, match=r"^mine\.toml: \d+ problem"):
+    problem = problem_of(lambda: with_velocity_gains(ARM_TEXT, "join3", GAINS), "no-such-joint")
+    assert '"join3"' in problem
+    with pytest.raises(ConfigError) as caught:
         with_velocity_gains("schema = 2", "joint1", GAINS, source="mine.toml")
+    assert caught.value.source == "mine.toml"
     for value in (-1.0, float("nan"), float("inf")):
         wrong = Gains(kp_a_per_rad=value, kd_a_s_per_rad=0.0)
         with pytest.raises(ConfigError, match=r"joints\[0\]\.control\.velocity\.kp_a_per_rad"):

@@ -163,26 +163,27 @@ def test_the_rotor_of_a_transmission_is_written_there() -> None:
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"mass_kg": 0.4}, r"joints\[3\]\.bounds\.mass_max_kg: 0\.3225, .* own value, 0\.4$"),
+        ({"mass_kg": 0.4}, r"joints\[3\]\.bounds\.mass_max_kg: 0\.3225, .* 0\.4$"),
         (
             {"mass_kg": 0.05, "first_moment_kg_m": (0.0, 0.0, 0.0)},
-            r"joints\[3\]\.bounds\.mass_min_kg: 0\.0516, .* own value, 0\.05$",
+            r"joints\[3\]\.bounds\.mass_min_kg: 0\.0516, .* 0\.05$",
         ),
-        ({"mass_kg": -0.1}, r"joints\[3\]\.link\.mass_kg: -0\.1, expected"),
-        ({"mass_kg": float("nan")}, r"joints\[3\]\.link\.mass_kg: nan, expected"),
+        ({"mass_kg": -0.1}, r"joints\[3\]\.link\.mass_kg: -0\.1, "),
+        ({"mass_kg": float("nan")}, r"joints\[3\]\.link\.mass_kg: nan, "),
         (
             {"inertia_kg_m2": Inertia(xx=1e-3, xy=0.0, yy=1e-3, xz=0.0, yz=0.0, zz=1e-2)},
-            r"joints\[3\]\.link: .*not positive definite",
+            r"joints\[3\]\.link: mass .* zz 0\.01",
         ),
-        ({"first_moment_kg_m": (0.1, 0.0, 0.0)}, "not positive definite"),
+        ({"first_moment_kg_m": (0.1, 0.0, 0.0)}, r"joints\[3\]\.link: mass "),
     ],
 )
-def test_links_that_break_bounds_or_cannot_exist_are_refused(
+def test_links_that_break_bounds_or_are_not_physically_consistent_are_refused(
     changes: dict[str, object], problem: str
 ) -> None:
-    with pytest.raises(ConfigError, match=r"^mine: ") as caught:
+    with pytest.raises(ConfigError) as caught:
         with_links(ARM_TEXT, {"joint4": link_of(**changes)}, {}, source="mine")
-    assert re.search(problem, caught.value.problems[0])
+    assert caught.value.source == "mine"
+    assert re.match(problem, caught.value.problems[0])
 
 
 def test_the_mass_of_the_whole_arm_is_bounded_too() -> None:
@@ -201,5 +202,6 @@ def test_impossible_rotors_are_refused() -> None:
 
 @pytest.mark.parametrize(("links", "rotors"), [({"join4": link_of()}, {}), ({}, {"join4": 1e-5})])
 def test_an_unknown_joint_is_named(links: dict[str, Link], rotors: dict[str, float]) -> None:
-    with pytest.raises(ConfigError, match=r'"join4" is no joint of laas4, .*did you mean'):
+    with pytest.raises(ConfigError, match=r'"join4".* joint4\?') as caught:
         with_links(ARM_TEXT, links, rotors)
+    assert caught.value.code == "no-such-joint"
