@@ -4,8 +4,22 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from daq.bench.settling import Look
+
+
+class Diagnosis(NamedTuple):
+    """What most likely happened.
+
+    Attributes:
+        code: `hit`, `never-moved` or `encoder-gap`.
+        text: What to tell the person at the bench.
+    """
+
+    code: str
+    text: str
+
 
 _STUCK, _STUCK_S, _LOOKS_MIN = 0.1, 0.09, 3
 _REPLY_AGE_S = 0.004
@@ -20,8 +34,8 @@ def find_obstacle(
     limit_a: float,
     joint_position_rad: float,
     has_moved: bool,
-) -> str:
-    """Whether the motor stands still against a current that friction does not explain.
+) -> Diagnosis | None:
+    """Find out whether the motor stands still against a current that friction does not explain.
 
     Args:
         looks: The latest.
@@ -33,49 +47,52 @@ def find_obstacle(
         has_moved: Whether it ever did.
 
     Returns:
-        What to tell the person at the bench; empty if it turns.
+        What happened; None if it turns.
     """
     looks = list(looks)
     latest = [look for look in looks if look.t_s > looks[-1].t_s - _STUCK_S]
     latest = latest if len(latest) >= _LOOKS_MIN else looks[-_LOOKS_MIN:]
     if len(latest) < _LOOKS_MIN:
-        return ""
+        return None
     elapsed_s = latest[-1].t_s - latest[0].t_s
     speed_rad_s = (latest[-1].angle_rad - latest[0].angle_rad) / elapsed_s
     current_a = abs(sum(look.iq_a for look in latest)) / len(latest)
     if abs(speed_rad_s) > _STUCK * abs(target_rad_s):
-        return ""
+        return None
     if current_a < min(2.0 * friction_a, 0.9 * limit_a):
-        return ""
+        return None
     where = f"joint {joint} stands still at {joint_position_rad:+.3f} rad although its motor gets "
     where += f"{current_a:.3g} A"
     if current_a > 0.9 * limit_a:
         where += f", all that its limit of {limit_a:.3g} A allows"
     if has_moved:
-        return (
-            f"{where}: it has hit something. Is it clamped, is it still mounted, is its way free?"
+        return Diagnosis(
+            "hit",
+            f"{where}: it has hit something. Is it clamped, is it still mounted, is its way free?",
         )
-    return (
+    return Diagnosis(
+        "never-moved",
         f"{where}: it never moved. It is blocked, or friction needs more current than the joint's "
-        "current_max_a"
+        "current_max_a",
     )
 
 
-def find_encoder_gap(looks: Sequence[Look], fastest_rad_s: float) -> str:
-    """Whether the position has jumped by more than the motor can have turned.
+def find_encoder_gap(looks: Sequence[Look], fastest_rad_s: float) -> Diagnosis | None:
+    """Find out whether the position has jumped by more than the motor can have turned.
 
     Args:
         looks: The latest.
         fastest_rad_s: The motor's highest speed.
 
     Returns:
-        What to tell the person at the bench; empty if it has not.
+        What happened; None if it has not.
     """
     for before, after in itertools.pairwise(looks):
         jump_rad, time_s = after.angle_rad - before.angle_rad, after.t_s - before.t_s
         if abs(jump_rad) > 1.5 * fastest_rad_s * (time_s + _REPLY_AGE_S):
-            return (
+            return Diagnosis(
+                "encoder-gap",
                 f"the encoder has a gap: the motor's position jumps by {jump_rad:+.3g} rad within "
-                f"{1e3 * time_s:.0f} ms; check the encoder and its cable"
+                f"{1e3 * time_s:.0f} ms; check the encoder and its cable",
             )
-    return ""
+    return None

@@ -34,7 +34,7 @@ BREAKAWAYS, STEPS = 10, 6
 SWING_RAD, SWING_RAD_S, SWINGS = math.pi / 2.0, 0.6, 6
 """Of a load arm: angle to both sides, speed, and how often."""
 PART_BEGINS = frozenset((PLATEAU, RAMP, STEP, SWING))
-"""Kinds of events that tell how far a test is; `BenchPlan.parts` is how many there will be."""
+"""Kinds of events that show how far a test is; `BenchPlan.parts` is how many there will be."""
 MOUNTED_TURNS = 4
 """Motor turns over which a mounted joint is averaged, the same ones at every speed."""
 _RUN_UP_S = 1.2
@@ -111,7 +111,7 @@ class SweepOverrides(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def swing_s(way_rad: float) -> float:
-    """How long a load arm takes for a way, smoothly from rest to rest."""
+    """Return how long a load arm takes for a way, smoothly from rest to rest."""
     return max(1.875 * abs(way_rad) / SWING_RAD_S, 0.5)
 
 
@@ -124,7 +124,9 @@ def read_plan(path: Path) -> BenchPlan:
     try:
         return msgspec.json.decode(path.read_bytes(), type=BenchPlan)
     except (OSError, msgspec.MsgspecError) as error:
-        raise ConfigError(str(path), [f"no plan of a bench test: {error}"]) from error
+        raise ConfigError(
+            str(path), [f"not a plan of a bench test: {error}"], code="no-plan"
+        ) from error
 
 
 def make_plan(
@@ -191,7 +193,7 @@ def make_plan(
             f" {lag_rad:.3g} rad behind, allowed is a fifth of following_error_max_rad = "
             f"{lag_max_rad:g}; {advice(better)}"
         )
-        raise ConfigError(f"bench of joint {joint.name}", [problem])
+        raise ConfigError(f"bench of joint {joint.name}", [problem], code="lag-limit")
     if load_arm is not None:
         _check_load(robot, joint, load_arm, coulomb_nm)
     expected_iq_a = min(max(coulomb_nm / k_i, 0.01), 0.5 * joint.limits.current_max_a)
@@ -223,7 +225,7 @@ def make_plan(
 
 
 def _check_load(robot: DrivenRobot, joint: DrivenJoint, arm: LoadArm, coulomb_nm: float) -> None:
-    """Whether the motor can lift the weight."""
+    """Check that the motor can lift the weight."""
     weight_nm = arm.mass_kg * arm.length_m * math.hypot(*robot.gravity_m_s2)
     needed_a = (weight_nm + coulomb_nm * joint.drive.torque_ratio) / abs(robot.nm_per_a(joint))
     allowed_a = 0.8 * joint.limits.current_max_a
@@ -232,7 +234,7 @@ def _check_load(robot: DrivenRobot, joint: DrivenJoint, arm: LoadArm, coulomb_nm
             f"--load-arm {arm.mass_kg:g} {arm.length_m:g}: {weight_nm:.3g} N·m at the joint take "
             f"{needed_a:.3g} A, at most {allowed_a:.3g} A may be used (80% of current_max_a)"
         )
-        raise ConfigError(f"bench of joint {joint.name}", [problem])
+        raise ConfigError(f"bench of joint {joint.name}", [problem], code="current-limit")
 
 
 def clear_of_aliases(
@@ -300,7 +302,7 @@ def _sweep(
     if not low < high:
         problems.append(f"--speed-min {low:.4g} rad/s: must be less than --speed-max {high:.4g}")
     if problems:
-        raise ConfigError(f"bench of joint {joint.name}", problems)
+        raise ConfigError(f"bench of joint {joint.name}", problems, code="speed-limit")
     pole_pairs, high = robot.motor_of(joint).pole_pairs, min(high, highest_rad_s)
     plateaus = []
     for number in range(count):
@@ -325,7 +327,7 @@ def _sweep(
 
 
 def _window(joint: DrivenJoint) -> tuple[float, float]:
-    """Where a mounted joint is measured: whole motor turns in the middle of its range."""
+    """Return where a mounted joint is measured: whole motor turns in the middle of its range."""
     limits = joint.limits
     middle_rad = 0.5 * (limits.position_min_rad + limits.position_max_rad)
     half_rad = 0.5 * MOUNTED_TURNS * math.tau / joint.drive.gear_reduction
@@ -336,12 +338,12 @@ def _window(joint: DrivenJoint) -> tuple[float, float]:
             f"its range of {range_rad:.3g} rad is too small for {MOUNTED_TURNS} motor turns "
             f"({2.0 * half_rad:.3g} rad) and a run-up"
         )
-        raise ConfigError(f"bench of joint {joint.name}", [problem])
+        raise ConfigError(f"bench of joint {joint.name}", [problem], code="small-range")
     return window_rad
 
 
 def run_up_rad(joint_velocity_rad_s: float) -> float:
-    """How far in front of its window a mounted joint starts."""
+    """Return how far in front of its window a mounted joint starts."""
     return abs(joint_velocity_rad_s) * _RUN_UP_S + 0.02
 
 

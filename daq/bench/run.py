@@ -14,7 +14,7 @@ from collections.abc import Generator
 
 import msgspec
 
-from daq.bench.diagnosis import find_encoder_gap, find_obstacle
+from daq.bench.diagnosis import Diagnosis, find_encoder_gap, find_obstacle
 from daq.bench.plan import (
     SWING_RAD,
     SWINGS,
@@ -68,6 +68,7 @@ class BenchRun:
 
     Attributes:
         problem: Why it ended early, in plain words; empty while nothing is wrong.
+        problem_code: The same in a word: of the trip, of the refusal, or of the diagnosis.
         is_over: Whether everything is done, or cannot be.
         was_stopped: Whether it ended early because somebody wanted it so.
         done: Plateaus, ramps and steps that are over.
@@ -90,6 +91,7 @@ class BenchRun:
         self.is_over = False
         self.was_stopped = False
         self.problem = ""
+        self.problem_code = ""
         self.done = 0
 
     @property
@@ -108,11 +110,12 @@ class BenchRun:
             return
         machine = self._loop.cycle.machine
         if machine.is_tripped:
-            self._give_up(self._explain())
+            self._give_up(*self._explain())
             return
         if machine.state is State.STOPPING and not self._is_ending:
             self.is_over = self.was_stopped = True
             self.problem = f"the test was stopped before its end: {machine.reason}"
+            self.problem_code = "stopped"
             return
         self._look()
         try:
@@ -120,7 +123,7 @@ class BenchRun:
         except StopIteration:
             self.is_over = True
         except RefusedError as error:
-            self._give_up(str(error))
+            self._give_up(error.reason or error.code, str(error))
 
     # --- the whole test ---------------------------------------------------------------------------
 
@@ -192,7 +195,7 @@ class BenchRun:
             is_lost = self._is_lagging() or (window_rad is not None and self._is_past(near))
             self._refuse_obstacles()
             if self._now_s - began_s > plan.settle_max_s or is_lost:
-                text = f"plateau {number} at {speed_rad_s:+.4g} rad/s: {detector.problem()}"
+                text = f"plateau {number} at {speed_rad_s:+.4g} rad/s: {detector.problem().text}"
                 self._note(UNSETTLED, text, severity="warning")
                 yield from self._stop()
                 if window_rad is None:
@@ -214,7 +217,7 @@ class BenchRun:
             yield from self._stop()
 
     def _measure(self, dwell_s: float) -> Part:
-        """Until both the time and the turns are enough, with a little to spare."""
+        """Wait until both the time and the turns are enough, with a little to spare."""
         began_s, began_rad = self._now_s, self._axis.position_rad
         turn_rad = math.tau * self._plan.turns / abs(self._motor_per_joint)
         while True:
@@ -373,7 +376,8 @@ class BenchRun:
 
     # --- when it goes wrong -----------------------------------------------------------------------
 
-    def _give_up(self, problem: str) -> None:
+    def _give_up(self, code: str, problem: str) -> None:
+        self.problem_code = code
         self.problem = problem or "the bench test could not go on"
         is_known = problem == self._loop.cycle.machine.reason
         self._note(PROBLEM, self.problem, severity="debug" if is_known else "error")
@@ -386,25 +390,25 @@ class BenchRun:
             RefusedError: It has.
         """
         if obstacle := self._find_obstacle():
-            raise RefusedError("failed", obstacle)
+            raise RefusedError("failed", obstacle.text, reason=obstacle.code)
 
-    def _explain(self) -> str:
-        """Return what most likely happened, for the person at the bench."""
-        reason = self._loop.cycle.machine.reason
+    def _explain(self) -> tuple[str, str]:
+        """Return what most likely happened, as a code and for the person at the bench."""
+        reason, code = self._loop.cycle.machine.reason, self._loop.cycle.machine.trip_code
         if self._loop.cycle.machine.is_fault_of_board:
-            return reason
+            return code, reason
         self._look()
         fastest_rad_s = self._axis.speed_max_rad_s * abs(self._motor_per_joint)
         if cause := find_encoder_gap(self._recent, fastest_rad_s) or self._find_obstacle():
-            return f"{cause} ({reason})"
+            return cause.code, f"{cause.text} ({reason})"
         is_fast = abs(self._axis.velocity_rad_s) > 0.99 * self._axis.speed_max_rad_s
         if self._target_rad_s and (is_fast or self._is_lagging()):
-            return f"{reason} (if it overshoots or oscillates, {self._plan.advice})"
-        return reason
+            return code, f"{reason} (if it overshoots or oscillates, {self._plan.advice})"
+        return code, reason
 
-    def _find_obstacle(self) -> str:
+    def _find_obstacle(self) -> Diagnosis | None:
         if not self._target_rad_s or not self._is_lagging(_STUCK_LAG):
-            return ""  # or only just setting off
+            return None  # or only just setting off
         return find_obstacle(
             self._recent,
             self._axis.joint.name,

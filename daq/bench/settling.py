@@ -1,4 +1,4 @@
-"""Has a speed settled? Looked at through the lag of the motor behind its reference.
+"""Detects when a speed has settled, from the lag of the motor behind its reference.
 
 With a velocity PI on the board the current is Kp·lag + Kd·(speed error), so the current is steady
 when the lag is. The lag is known to an encoder count, without the noise of a measured current:
@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import dataclass
+from typing import NamedTuple
 
 WINDOW_S = 0.25
 """How long a window lasts, unless looks are so rare that it would hold hardly any."""
@@ -31,6 +32,18 @@ class Look:
     iq_a: float
 
 
+class Unsettled(NamedTuple):
+    """Why a plateau has not settled.
+
+    Attributes:
+        code: `no-looks`, `saturated`, `falls-behind`, `oscillates` or `still-changes`.
+        text: The same for people, with numbers and what to do.
+    """
+
+    code: str
+    text: str
+
+
 class SettlingDetector:
     """Watches one plateau.
 
@@ -40,7 +53,7 @@ class SettlingDetector:
         limit_a: Current that the board does not exceed.
         advice: What to try when the gains are wrong.
         speed_tolerance: How far the mean speed may be off, relative to the target. Where a load
-            varies on the way, only this tells; None to look at the current.
+            varies on the way, only this is judged; None to look at the current.
     """
 
     def __init__(
@@ -62,7 +75,7 @@ class SettlingDetector:
         self._ramp_end_s = -math.inf
 
     def add(self, look: Look, *, is_ramping: bool) -> bool:
-        """One more look; whether it has settled.
+        """Take one more look and return whether it has settled.
 
         Args:
             look: At the joint.
@@ -86,37 +99,41 @@ class SettlingDetector:
         level_a = self._kp * abs(_mean_lag(after))
         return self._kp * abs(drift_rad) <= max(TOLERANCE * level_a, TOLERANCE_A)
 
-    def problem(self) -> str:
-        """Why it has not settled, in words and numbers."""
+    def problem(self) -> Unsettled:
+        """Return why it has not settled."""
         if not self._looks:
-            return "it was given up at once"
+            return Unsettled("no-looks", "it was given up at once")
         before, after = self._halves()
         speed_rad_s = _speed(self._looks)
         target = self._target_rad_s
         if self._is_saturated():
-            return (
+            return Unsettled(
+                "saturated",
                 f"the current is saturated at its limit of {self._limit_a:.3g} A while the motor "
                 f"turns at {speed_rad_s:.4g} of {target:.4g} rad/s: drive it slower (--speed-max) "
-                "or raise the joint's current_max_a"
+                "or raise the joint's current_max_a",
             )
         if self._is_ramping:
-            return (
+            return Unsettled(
+                "falls-behind",
                 f"it turns at {speed_rad_s:.4g} of {target:.4g} rad/s and falls behind; the PI is "
-                f"badly tuned, {self._advice}"
+                f"badly tuned, {self._advice}",
             )
         lags_rad = [look.lag_rad for look in self._looks]
         swing_rad, level_rad = max(lags_rad) - min(lags_rad), abs(_mean_lag(after))
         is_one_way = swing_rad < 1.5 * abs(lags_rad[-1] - lags_rad[0])
         if swing_rad > max(0.2 * level_rad, 0.05) and not is_one_way:
-            return (
+            return Unsettled(
+                "oscillates",
                 f"it oscillates: the lag swings by {swing_rad:.3g} rad around {level_rad:.3g} rad "
-                f"at the motor; the PI is badly tuned, {self._advice}"
+                f"at the motor; the PI is badly tuned, {self._advice}",
             )
         drift_a = self._kp * (_mean_lag(after) - _mean_lag(before)) if before and after else 0.0
-        return (
+        return Unsettled(
+            "still-changes",
             f"the current still changes by {1e3 * drift_a:.2g} mA in {self._window_s:.2g} s (at "
             f"{speed_rad_s:.4g} of {target:.4g} rad/s): wait longer (--settle-max), or "
-            f"{self._advice}"
+            f"{self._advice}",
         )
 
     @property

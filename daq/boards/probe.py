@@ -55,7 +55,9 @@ def diagnose_board(
         yield from _diagnose(subject, board, sleep_until_ns)
     except OSError as error:
         failure: TransportError = transport_error(link.name, error)
-        yield Finding(Level.PROBLEM, subject, str(failure), "check cable, power and driver")
+        yield Finding(
+            Level.PROBLEM, subject, str(failure), "check cable, power and driver", "failed"
+        )
 
 
 def _diagnose(
@@ -66,12 +68,13 @@ def _diagnose(
     frame = _ask_passively(board, sleep_until_ns)
     if not codec.is_sound(frame) and not is_idle_line(frame) and _bring_in_step(profile, link):
         text = "the last program left it in the middle of a frame; it is in step again"
-        yield Finding(Level.NOTE, subject, text)
+        yield Finding(Level.NOTE, subject, text, code="realigned")
         frame = _ask_passively(board, sleep_until_ns)
     try:
         reply = codec.decode(frame)
     except ProtocolVersionError as error:
-        yield Finding(Level.PROBLEM, subject, str(error), _fix_for_version(error.version))
+        fix = _fix_for_version(error.version)
+        yield Finding(Level.PROBLEM, subject, str(error), fix, "other-version")
         return
     except ProtocolError:
         yield _identify(subject, profile, link, frame)
@@ -85,6 +88,7 @@ def _diagnose(
             subject,
             "its motors are enabled: another program drives it, or ended without switching it off",
             "stop that program, or switch the board off; the arm may fall",
+            "enabled",
         )
         return
     yield _hearing(subject, board, sleep_until_ns)
@@ -133,7 +137,7 @@ def _bring_in_step(profile: Profile, link: BoardLink) -> bool:
 
 
 def _identify(subject: str, profile: Profile, link: BoardLink, frame: bytes) -> Finding:
-    """Why the reply is not one of the expected profile."""
+    """Return why the reply is not one of the expected profile."""
     is_silent = not frame or is_idle_line(frame)
     found = [] if is_silent and link.framing is Framing.SPI else _find_other_profiles(profile, link)
     if found:
@@ -146,7 +150,8 @@ def _identify(subject: str, profile: Profile, link: BoardLink, frame: bytes) -> 
             f"the board speaks {names} ({size}-byte frames), the robot file says {profile.name} "
             f"({expected_size} bytes)",
             f'set profile = "{found[0]}" for this board in the robot file, or flash its firmware'
-            + ("; on the wire these two cannot be told apart" if len(found) > 1 else ""),
+            + ("; on the wire these two look alike" if len(found) > 1 else ""),
+            "other-profile",
         )
     if is_silent:
         how = f"the line is stuck at 0x{frame[0]:02x}" if frame else "nothing came back"
@@ -155,6 +160,7 @@ def _identify(subject: str, profile: Profile, link: BoardLink, frame: bytes) -> 
             subject,
             f"nobody answers on {link.name}: {how}",
             "check the board's power, the cable and the chip select (or the baud rate)",
+            "silent",
         )
     return Finding(
         Level.PROBLEM,
@@ -162,11 +168,12 @@ def _identify(subject: str, profile: Profile, link: BoardLink, frame: bytes) -> 
         f"{link.name} answers, but with no frame of any known profile: {frame.hex()}",
         "check SPI mode and speed (or the baud rate), ground and cable length; a damaged signal "
         "often gets better at a lower speed",
+        "noise",
     )
 
 
 def _find_other_profiles(expected: Profile, link: BoardLink) -> list[str]:
-    """Profiles of another frame length that the board speaks."""
+    """Return the profiles of another frame length that the board speaks."""
     others = [p for p in PROFILES.values() if p.frame_size != expected.frame_size]
     if link.framing is Framing.RS485:
         return [other.name for other in others if _answers_as(other, link)]
@@ -192,7 +199,7 @@ def _answers_as(profile: Profile, link: BoardLink) -> bool:
 
 
 def _find_frame(profile: Profile, stream: bytes) -> int | None:
-    """Where in a stream of bytes the first sound reply of a profile starts."""
+    """Return where in a stream of bytes the first sound reply of a profile starts."""
     decode, size = reply_codec(profile).decode, profile.frame_size
     starts = range(len(stream) - size + 1)
     return next((start for start in starts if _is_of(decode, stream[start : start + size])), None)
@@ -222,8 +229,9 @@ def _state(subject: str, profile: Profile, reply: ReplyValues) -> Iterator[Findi
         yield Finding(
             Level.NOTE,
             subject,
-            f"{profile.name} and {', '.join(twins)} cannot be told apart on the wire: "
-            "make sure that the robot file names the firmware that is on the board",
+            f"{profile.name} and {', '.join(twins)} look alike on the wire: make sure "
+            "that the robot file names the firmware that is on the board",
+            code="alike",
         )
     fault = profile.fault_of(reply.status)
     if fault is not None:
@@ -232,11 +240,11 @@ def _state(subject: str, profile: Profile, reply: ReplyValues) -> Iterator[Findi
 
 def _faulty(subject: str, fault: Fault) -> Finding:
     text = f"reports error {fault.code}: {fault.meaning}"
-    return Finding(Level.PROBLEM, subject, text, fault.remedy)
+    return Finding(Level.PROBLEM, subject, text, fault.remedy, f"error-{fault.code}")
 
 
 def _hearing(subject: str, board: Board, sleep_until_ns: Callable[[int], None]) -> Finding:
-    """Whether commands arrive, how many exchanges go wrong, and whether a fault comes up."""
+    """Check whether commands arrive, how many exchanges fail, and whether a fault comes up."""
     for _ in range(_QUESTIONS):
         # Not by a fixed grid: after a hold-up the questions would bunch, too fast for some boards.
         sleep_until_ns(board.now_ns() + _PERIOD_NS)
@@ -261,6 +269,7 @@ def _hearing(subject: str, board: Board, sleep_until_ns: Callable[[int], None]) 
         "the board has rebooted: check its supply"
         if counts["restarted"]
         else "check cable and ground, or lower the speed; on a mock, a busy machine does this too",
+        "restarted" if counts["restarted"] else "lost-exchanges",
     )
 
 

@@ -26,9 +26,11 @@ class Finding(NamedTuple):
         subject: What it is about.
         text: What was found.
         fix: What to do, empty when there is nothing to do.
+        code: What was found, in a word for programs; empty where level and subject say it.
     """
 
     level: Level
     subject: str
     text: str
     fix: str = ""
+    code: str = ""

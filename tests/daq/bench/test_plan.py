@@ -84,12 +84,17 @@ def passes_of(plan: BenchPlan) -> list[list[float]]:
 
 
 def problems_of(
-    joint: Joint = JOINT3, robot: Robot = ARM, *, is_mounted: bool = False, **wish: Any
+    code: str,
+    joint: Joint = JOINT3,
+    robot: Robot = ARM,
+    *,
+    is_mounted: bool = False,
+    **wish: Any,
 ) -> tuple[str, ...]:
     """Why a plan is refused."""
     with pytest.raises(ConfigError) as caught:
         make_plan(robot, joint, SweepOverrides(**wish), seed=0, is_mounted=is_mounted)
-    assert caught.value.source == f"bench of joint {joint.name}"
+    assert (caught.value.source, caught.value.code) == (f"bench of joint {joint.name}", code)
     return caught.value.problems
 
 
@@ -303,8 +308,7 @@ def test_any_mounted_joint_fits_or_is_told_that_its_range_is_too_small(
     try:
         plan = make_plan(ARM, joint, asked, seed=0, is_mounted=True)
     except ConfigError as error:
-        (problem,) = error.problems
-        assert re.match(r"its range of \S+ rad is too small for 4 motor turns", problem)
+        assert error.code == "small-range"
         room_rad = 0.5 * range_rad - MOUNTED_TURNS * math.pi / gear_reduction
         assert room_rad < max(0.2 * range_rad, 0.08)
         return
@@ -316,39 +320,36 @@ def test_any_mounted_joint_fits_or_is_told_that_its_range_is_too_small(
 
 def test_a_range_that_is_too_small_is_named() -> None:
     joint = changed(JOINT3, limits={"position_min_rad": -0.5, "position_max_rad": 0.7})
-    (problem,) = problems_of(joint, is_mounted=True)
-    assert problem == "its range of 1.2 rad is too small for 4 motor turns (0.811 rad) and a run-up"
+    (problem,) = problems_of("small-range", joint, is_mounted=True)
+    assert "1.2 rad" in problem and "0.811 rad" in problem
 
 
 # --- refusals -------------------------------------------------------------------------------------
 
 
 def test_a_speed_beyond_the_limit_is_refused() -> None:
-    (problem,) = problems_of(speed_max_rad_s=4.76)
-    assert problem == (
-        "--speed-max 4.76 rad/s: at most 4.75 rad/s (95% of the limit 5 rad/s; the rest is for "
-        "overshoot)"
-    )
+    (problem,) = problems_of("speed-limit", speed_max_rad_s=4.76)
+    assert problem.startswith("--speed-max 4.76 rad/s: ")
+    assert all(value in problem for value in ("4.75 rad/s", "95%", "5 rad/s"))
     make_plan(ARM, JOINT3, SweepOverrides(speed_max_rad_s=4.75), seed=0)
-    with pytest.raises(ConfigError, match=r"at most 4\.5 rad/s \(90% of the limit"):
+    with pytest.raises(ConfigError, match=r"4\.5 rad/s \(90% ") as caught:
         wish = SweepOverrides(speed_max_rad_s=4.75)
         make_plan(ARM, JOINT3, wish, seed=0, is_reference_held=True)
-    (problem,) = problems_of(is_mounted=True, speed_max_rad_s=4.0)
-    assert "at most 3.743 rad/s" in problem
-    assert "its range leaves no room for more" in problem
+    assert caught.value.code == "speed-limit"
+    (problem,) = problems_of("speed-limit", is_mounted=True, speed_max_rad_s=4.0)
+    assert "3.743 rad/s" in problem
 
 
 @given(speed_rad_s=st.floats(0.01, 4.75), part=st.floats(0.0, 1.0))
 def test_the_slowest_speed_must_be_slower_than_the_fastest(speed_rad_s: float, part: float) -> None:
     low = speed_rad_s + part
-    (problem,) = problems_of(speed_min_rad_s=low, speed_max_rad_s=speed_rad_s)
-    assert problem == (
-        f"--speed-min {low:.4g} rad/s: must be less than --speed-max {speed_rad_s:.4g}"
-    )
+    (problem,) = problems_of("speed-limit", speed_min_rad_s=low, speed_max_rad_s=speed_rad_s)
+    assert problem.startswith(f"--speed-min {low:.4g} rad/s: ")
+    assert problem.endswith(f"--speed-max {speed_rad_s:.4g}")
 
 
 def test_every_wrong_wish_is_said_at_once() -> None:
-    problems = problems_of(speed_min_rad_s=7.0, speed_max_rad_s=6.0)
+    problems = problems_of("speed-limit", speed_min_rad_s=7.0, speed_max_rad_s=6.0)
     assert [problem.split()[0] for problem in problems] == ["--speed-max", "--speed-min"]
 
 
@@ -375,13 +376,14 @@ def test_gains_that_lag_too_far_get_a_suggestion_that_works(
             robot, joint, SweepOverrides(kp_a_per_rad=kp), seed=0, is_mounted=is_mounted
         )
     except ConfigError as error:
+        assert error.code == "lag-limit"
         (problem,) = error.problems
     else:
         assert kp is None or kp == plan.gains.kp_a_per_rad
         return
     found = re.fullmatch(
-        r"--kp (\S+) A/rad: with the robot file's friction the joint would lag (\S+) rad behind, "
-        r"allowed is a fifth of following_error_max_rad = (\S+); try --kp (\S+) --kd (\S+)",
+        r"--kp (\S+) A/rad: .* (\S+) rad .* following_error_max_rad = (\S+); "
+        r".*--kp (\S+) --kd (\S+)",
         problem,
     )
     assert found is not None
@@ -440,15 +442,16 @@ BROKEN = {
 def test_a_broken_plan_is_refused_by_its_name(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     path.write_bytes(content)
-    with pytest.raises(ConfigError, match="no plan of a bench test: ") as caught:
+    with pytest.raises(ConfigError) as caught:
         read_plan(path)
-    assert caught.value.source == str(path)
+    assert (caught.value.source, caught.value.code) == (str(path), "no-plan")
 
 
 def test_a_plan_that_is_not_there(tmp_path: Path) -> None:
     for path in (tmp_path / "plan.json", tmp_path):
-        with pytest.raises(ConfigError, match="no plan of a bench test: "):
+        with pytest.raises(ConfigError) as caught:
             read_plan(path)
+        assert (caught.value.source, caught.value.code) == (str(path), "no-plan")
 
 
 def test_the_header_of_the_largest_plan_fits_into_an_event() -> None:

@@ -60,14 +60,14 @@ def reply_with(status: int) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("version", "fix"), [(0, "uomodri, udriver2"), (2, "update one of them"), (7, "update one")]
+    ("version", "fix"), [(0, "uomodri, udriver2"), (2, "armature"), (7, "armature")]
 )
 def test_another_protocol_version_is_named(version: int, fix: str) -> None:
     link = ScriptedLink(lambda _: reply_with(version << 4))
 
     (finding,) = diagnose(link)
 
-    assert finding.level is Level.PROBLEM
+    assert (finding.level, finding.code) == (Level.PROBLEM, "other-version")
     assert f"version {version}" in finding.text
     assert "version 1" in finding.text
     assert fix in finding.fix
@@ -80,7 +80,7 @@ def test_a_fault_is_found_without_a_single_valid_command() -> None:
     present, finding = diagnose(link)
 
     assert present.level is Level.OK
-    assert "error 5" in finding.text
+    assert finding.code == "error-5"
     assert link.commands == []
 
 
@@ -88,7 +88,7 @@ def test_the_first_replies_are_old_news() -> None:
     replies = iter([reply_with(1 << 4)])
     link = ScriptedLink(lambda _: next(replies, reply_with(1 << 4 | 2)))
 
-    assert "error 2" in diagnose(link)[-1].text
+    assert diagnose(link)[-1].code == "error-2"
     assert link.commands == []
 
 
@@ -98,8 +98,7 @@ def test_enabled_motors_are_not_dropped(enabled: int) -> None:
 
     finding = diagnose(link)[-1]
 
-    assert finding.level is Level.PROBLEM
-    assert "motors are enabled" in finding.text
+    assert (finding.level, finding.code) == (Level.PROBLEM, "enabled")
     assert link.commands == []
 
 
@@ -116,26 +115,25 @@ def test_a_fault_that_comes_up_while_asking() -> None:
 
     finding = diagnose(ScriptedLink(answer))[-1]
 
-    assert finding.level is Level.PROBLEM
-    assert "error 3" in finding.text
+    assert (finding.level, finding.code) == (Level.PROBLEM, "error-3")
 
 
 @pytest.mark.parametrize(
-    ("frame", "named"),
+    ("frame", "code", "named"),
     [
-        (b"", "nothing came back"),
-        (bytes(38), "stuck at 0x00"),
-        (b"\xff" * 38, "stuck at 0xff"),
-        (b"\xa5" * 38, "no frame of any known profile"),
-        (b"\xa5" * 3, "no frame of any known profile"),
+        (b"", "silent", ""),
+        (bytes(38), "silent", "0x00"),
+        (b"\xff" * 38, "silent", "0xff"),
+        (b"\xa5" * 38, "noise", "a5" * 38),
+        (b"\xa5" * 3, "noise", "a5" * 3),
     ],
 )
-def test_nobody_or_noise(frame: bytes, named: str) -> None:
+def test_nobody_or_noise(frame: bytes, code: str, named: str) -> None:
     link = ScriptedLink(lambda _: frame)
 
     (finding,) = diagnose(link)
 
-    assert finding.level is Level.PROBLEM
+    assert (finding.level, finding.code) == (Level.PROBLEM, code)
     assert named in finding.text
     assert finding.fix
     assert link.commands == []
@@ -146,8 +144,7 @@ def test_a_board_that_does_not_hear_us() -> None:
 
     finding = diagnose(link)[-1]
 
-    assert finding.level is Level.PROBLEM
-    assert "exchanges confirmed" in finding.text
+    assert (finding.level, finding.code) == (Level.PROBLEM, "lost-exchanges")
     assert all(command.mode == 0 for command in link.commands)
 
 
@@ -159,9 +156,8 @@ def test_a_board_that_reboots_while_asked_lacks_supply() -> None:
         "bench", ARM, link, now_ns=clock.now_ns, sleep_until_ns=clock.sleep_until_ns
     )
 
-    assert "lost replies" in finding.text
+    assert finding.code == "restarted"
     assert "1 restarted" in finding.text
-    assert "supply" in finding.fix
 
 
 def test_a_device_that_fails_while_asking() -> None:
@@ -170,5 +166,4 @@ def test_a_device_that_fails_while_asking() -> None:
 
     (finding,) = diagnose(ScriptedLink(fail))
 
-    assert finding.level is Level.PROBLEM
-    assert "vanished" in finding.text
+    assert (finding.level, finding.code) == (Level.PROBLEM, "failed")
