@@ -1,4 +1,4 @@
-"""What most likely happened to a joint that does not turn as it should. Pure computation."""
+"""Finds out why a joint on the bench does not turn as it should. Pure computation."""
 
 from __future__ import annotations
 

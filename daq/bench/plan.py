@@ -1,4 +1,4 @@
-"""What a bench test drives: speeds, their order, gains.
+"""Plans a bench test: which speeds it drives, in which order, with which gains.
 
 The speeds lie closer together where friction changes with speed: v = v_min + (v_max − v_min)·x² for
 evenly spaced x. None of them lets a harmonic of the motor's ripple alias to a constant: sampled

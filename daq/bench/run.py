@@ -1,8 +1,8 @@
-"""Drives a bench test inside the loop: looks at the joint 50 times a second, and goes on.
+"""Drives a bench test inside the loop, 50 steps a second.
 
 Each part of the test is a generator that yields until the next look. Everything goes through the
 same handler as commands from the socket, so that every limit holds; what is measured is decided
-afterwards, from the recording, where the events written here tell what was driven when.
+afterwards, from the recording, where the events written here say what was driven when.
 """
 
 from __future__ import annotations

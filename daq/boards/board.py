@@ -48,7 +48,7 @@ class Board:
         name: For messages, as in the robot file.
         profile: Which wire format it speaks.
         link: What carries its frames.
-        command_timeout_ms: What commands say unless they are told otherwise: after this long
+        command_timeout_ms: What commands say by default: after this long
             without a valid one the board stops its motors.
         now_ns: Monotonic clock, to notice when the board's own clock stands still.
 
@@ -113,7 +113,7 @@ class Board:
         return counters
 
     def command(self, **values: object) -> CommandValues:
-        """A command of this board's profile; what is not named is zero, but for the time-out.
+        """Make a command of this board's profile; fields not named are zero, but for the time-out.
 
         Raises:
             UnknownNameError: The profile has no such field.
@@ -183,7 +183,7 @@ class Board:
             began_ns: When the transfer began.
 
         Returns:
-            The reply's integers; None unless they are sound and new. `outcome` tells the rest.
+            The reply's integers; None unless they are sound and new. `outcome` says why.
 
         Raises:
             TransportError: The device failed while it was brought back in step.
@@ -268,13 +268,13 @@ class Board:
         return self._confirmation(lag, progress), raws
 
     def _elapsed_ms(self, timestamp_ms: int) -> int:
-        """Since the last accepted reply, by the board's clock; 0 before there is one."""
+        """Return the time since the last accepted reply, by the board's clock; 0 before one."""
         if self._timestamp_ms is None:
             return 0
         return (timestamp_ms - self._timestamp_ms + _HALF) % _INDICES - _HALF
 
     def _confirmation(self, lag: int, progress: int) -> Outcome:
-        """Which command the board had taken when it replied, against which it should have."""
+        """Compare the command that the board had taken with the one it should have taken."""
         suspect, self._suspect = self._suspect, None
         if suspect is not None:
             if self._echo == suspect:
@@ -288,7 +288,7 @@ class Board:
         return Outcome.COMMAND_LOST
 
     def _unsound(self, frame: bytes) -> Outcome:
-        """Why a reply could not be decoded; brings the board back in step where that is needed."""
+        """Return why a reply could not be decoded; bring the board back in step where needed."""
         missing = self._reply.size - len(frame)
         if not frame or (not missing and is_idle_line(frame)):
             return Outcome.SILENT
@@ -320,7 +320,7 @@ class Board:
         elif self._is_consequence(outcome):
             self.counters.consequent += 1
         elif outcome is Outcome.COMMAND_LOST:
-            # Counted as lost or late when the next reply tells which.
+            # Counted as lost or late when the next reply shows which.
             self._suspect = (self._index - 1) & _INDEX_MASK
         else:
             name = "lost_replies" if outcome is Outcome.SILENT else outcome.name.lower()

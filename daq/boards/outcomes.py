@@ -1,4 +1,4 @@
-"""What came of an exchange with a board, and how often each outcome was."""
+"""The outcomes of an exchange with a board, and counters of them."""
 
 from __future__ import annotations
 

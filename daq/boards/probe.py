@@ -1,4 +1,4 @@
-"""Who is on the other end of a link? Asks without moving anything.
+"""Finds out which board is on the other end of a link, without moving anything.
 
 On SPI the first questions are frames with a wrong checksum, which every firmware ignores: the
 board's replies show its state, latched errors included, and nothing changes. Only when it is sound,
@@ -40,7 +40,7 @@ def diagnose_board(
     now_ns: Callable[[], int],
     sleep_until_ns: Callable[[int], None],
 ) -> Iterator[Finding]:
-    """Presence, wire format, faults and hearing of one board.
+    """Diagnose one board: presence, wire format, faults and whether commands arrive.
 
     Args:
         name: As in the robot file.
@@ -95,7 +95,7 @@ def _diagnose(
 
 
 def _ask_passively(board: Board, sleep_until_ns: Callable[[int], None]) -> bytes:
-    """Return what the board says of itself now, without telling it anything that changes it."""
+    """Return what the board reports now, without a command that changes anything."""
     profile, link = board.profile, board.link
     codec = reply_codec(profile, link.framing)
     # What it sends was put together after earlier frames, which may have been hours ago: the first
@@ -150,7 +150,7 @@ def _identify(subject: str, profile: Profile, link: BoardLink, frame: bytes) -> 
             f"the board speaks {names} ({size}-byte frames), the robot file says {profile.name} "
             f"({expected_size} bytes)",
             f'set profile = "{found[0]}" for this board in the robot file, or flash its firmware'
-            + ("; on the wire these two look alike" if len(found) > 1 else ""),
+            + ("; on the wire these two cannot be told apart" if len(found) > 1 else ""),
             "other-profile",
         )
     if is_silent:
@@ -229,8 +229,8 @@ def _state(subject: str, profile: Profile, reply: ReplyValues) -> Iterator[Findi
         yield Finding(
             Level.NOTE,
             subject,
-            f"{profile.name} and {', '.join(twins)} look alike on the wire: make sure "
-            "that the robot file names the firmware that is on the board",
+            f"{profile.name} and {', '.join(twins)} cannot be told apart on the wire: "
+            "make sure that the robot file names the firmware that is on the board",
             code="alike",
         )
     fault = profile.fault_of(reply.status)

@@ -57,7 +57,7 @@ def wire_problems(
 
 
 def board_remarks(robot: DrivenRobot, *, profile: str | None = None) -> list[str]:
-    """What a board will not do although the wire carries it: it clamps, and the robot runs on.
+    """Return what a board clamps although the wire carries it, one line each; the robot runs on.
 
     Args:
         robot: The description.

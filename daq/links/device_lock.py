@@ -48,7 +48,7 @@ class DeviceLock:
 
 
 def lock_path(device: str) -> Path:
-    """Where the lock of a device is."""
+    """Return where the lock of a device is."""
     inode = os.stat(device).st_ino
     is_usable = os.access(_LOCK_DIRECTORY, os.W_OK)
     directory = _LOCK_DIRECTORY if is_usable else Path(tempfile.gettempdir())
@@ -56,7 +56,7 @@ def lock_path(device: str) -> Path:
 
 
 def lock_holder(device: str) -> str | None:
-    """Who holds a device, None when nobody does."""
+    """Return who holds a device; None when nobody does."""
     holder = holder_of(lock_path(device))
     return None if holder is None else _text(holder)
 

@@ -1,4 +1,4 @@
-"""Which programs have a device open, lock or no lock: as `fuser` would tell."""
+"""Finds the programs that have a device open, with or without a lock, as `fuser` does."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _PROC = Path("/proc")
 
 
 def programs_using(device: str) -> list[str]:
-    """Other programs that have a device open, as far as this user may see them."""
+    """Return the other programs that have a device open, as far as this user may see them."""
     target = os.path.realpath(device)
     found = []
     for process in _PROC.iterdir():

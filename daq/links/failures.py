@@ -1,4 +1,4 @@
-"""Which exception names which failure of a device."""
+"""Turns an operating-system error into the exception that names a device's failure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _GONE = (errno.ENODEV, errno.ENXIO, errno.ESHUTDOWN, errno.EBADF)
 
 
 def transport_error(device: str, error: OSError) -> TransportError:
-    """The error that says what happened to a device and what to do; itself if it does already."""
+    """Return the error that says what happened to a device and what to do about it."""
     if isinstance(error, TransportError):
         return error
     reason = os.strerror(error.errno) if error.errno else str(error)

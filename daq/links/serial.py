@@ -96,7 +96,7 @@ class SerialLink:
         return reply
 
     def realign(self, missing: int) -> None:
-        """Nothing is out of step on a serial line once its leftovers are gone."""
+        """Discard what is left on the line; nothing else is out of step there."""
         self._discard()
 
     def close(self) -> None:

@@ -50,7 +50,7 @@ class SpiLink:
         return int(self._spi.fileno())
 
     def exchange(self, frame: bytes) -> bytes:
-        """Send a frame; returns the bytes received in the same chip-select window.
+        """Send a frame and return the bytes received in the same chip-select window.
 
         Raises:
             OSError: The transfer failed.

@@ -1,4 +1,4 @@
-"""What a run does by itself: enable, home, play, one after the other, then it is over.
+"""What a run does by itself, one thing after the other: enable, home, play, disable.
 
 For `armature run`, so that a demonstration or a test needs nobody to send commands. Each step goes
 through the same handler as a command from the socket.
@@ -22,7 +22,7 @@ _ROWS_AT_ONCE = 300
 
 
 class AgendaStep(NamedTuple):
-    """One thing to do, and how to tell that it is done."""
+    """One thing to do, and how to see that it is done."""
 
     begin: Callable[[], object]
     is_done: Callable[[], bool]
@@ -38,7 +38,7 @@ class Agenda:
         problem: Why it could not go on; empty while it can.
     """
 
-    was_stopped = False  # whoever stops the loop stops no more than that
+    was_stopped = False  # stopping the loop stops nothing else
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop

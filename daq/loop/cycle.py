@@ -169,7 +169,7 @@ class Cycle:
 
 
 def _clipped(timing: tuple[int, int, int, int, int, int]) -> tuple[int, ...]:
-    """Return times for which the computer was away for longer than a sample can say."""
+    """Clip durations that are longer than a sample can carry."""
     seq, t_ns, *times_ns, skipped = timing
     clipped_ns = (min(time_ns, TIMING_MAX_NS) for time_ns in times_ns)
     return seq, t_ns, *clipped_ns, min(skipped, SKIPPED_MAX)

@@ -1,4 +1,4 @@
-"""What happened, until the next batch takes it along."""
+"""Collects the events of the loop until the next batch carries them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Events:
         self._pending: list[Event] = []
 
     def add(self, kind: str, text: str, *, severity: str = "info", source: str = "") -> None:
-        """Something happened now."""
+        """Add an event that happens now."""
         event = Event(
             seq=self.seq,
             t_ns=self.t_ns,
@@ -49,7 +49,7 @@ class Events:
             self.dropped += 1
 
     def take(self) -> tuple[Event, ...]:
-        """All events since the last time."""
+        """Return all events since the last time."""
         if not self._pending:
             return ()
         taken = tuple(self._pending)

@@ -1,4 +1,4 @@
-"""Where samples go: collected into batches, handed to the spool, the stream, or a recorder."""
+"""Collects samples into batches and hands them to spool, stream and recorder."""
 
 from __future__ import annotations
 
@@ -83,13 +83,13 @@ class Output:
 
     @property
     def is_recording(self) -> bool:
-        """Whether a recording is on, or about to be."""
+        """Whether something is being recorded, or is about to be."""
         is_on = self.recording is not None and not self._is_ending
         return is_on or self._next_recording is not None
 
     @property
     def recording_name(self) -> str:
-        """Of the recording that is on, empty for none."""
+        """Name of the recording being made; empty for none."""
         request = self._next_recording or (None if self._is_ending else self.recording)
         return "" if request is None else request.name or f"recording {request.number}"
 
@@ -133,7 +133,7 @@ class Output:
         self._due.append(partial(self._tell, events))
 
     def hand_on(self) -> None:
-        """Let everybody else have the last batch."""
+        """Hand the last batch to all other sinks."""
         due, self._due = self._due, []
         for action in due:
             action()
@@ -144,4 +144,4 @@ class Output:
 
 
 def _nowhere(_header: bytes, _payload: bytes) -> None:
-    """Where batches go that nobody wants."""
+    """Drop a batch that nobody wants."""

@@ -34,7 +34,7 @@ class Clock(Protocol):
     """Where the loop gets its time."""
 
     def now_ns(self) -> int:
-        """Monotonic."""
+        """Return the monotonic time."""
         ...
 
     def sleep_until_ns(self, deadline_ns: int) -> None:
@@ -43,7 +43,7 @@ class Clock(Protocol):
 
 
 class Runner:
-    """Runs cycles until it is told to end, or must.
+    """Runs cycles until it is asked to end, or must.
 
     Args:
         cycle: One cycle.
@@ -90,7 +90,7 @@ class Runner:
         self._ending = self._ending or (ending, signal.Signals(number).name)
 
     def run(self) -> Ending:
-        """Run to the end, and say why it ended.
+        """Run to the end and return why it ended.
 
         Raises:
             Exception: Whatever a cycle raised, after the motors were stopped.
@@ -124,7 +124,7 @@ class Runner:
         work(deadline_ns, woke_ns, skipped)
 
     def _ended(self) -> Ending | None:
-        """Why the run has ended, None while it goes on."""
+        """Return why the run has ended; None while it goes on."""
         machine = self._cycle.machine
         if self._ending is None:
             cause = self._cause_to_end()
@@ -157,7 +157,9 @@ class Runner:
 
         def minimal(_deadline_ns: int, _woke_ns: int, _skipped: int) -> None:
             for unit in self._cycle.units:
-                with contextlib.suppress(Exception):  # one broken board is no excuse for the others
+                with contextlib.suppress(
+                    Exception
+                ):  # the others must be stopped even if one is broken
                     unit.exchange(self._clock.now_ns)
             machine.step()
 

@@ -1,4 +1,4 @@
-"""When what can wait is done: one table of the 20 cycles of a batch, with one chore in a cycle."""
+"""The schedule of chores: which of the 20 cycles of a batch does which one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Chore(Enum):
     """What can wait, and in which cycles of a batch, counted from 1, it is done."""
 
     HAND_ON = (1,)
-    """Give the batch that is complete to those who want it."""
+    """Give the complete batch to all sinks."""
     COMMANDS = (2, 7, 12, 17)
     """Carry out what came in by the socket; four times, so that none waits for long."""
     PROMISES = (4,)
@@ -40,6 +40,6 @@ class Schedule:
         self.at: list[Callable[[], object] | None] = [None] * (SAMPLES_PER_BATCH + 1)
 
     def __setitem__(self, chore: Chore, do: Callable[[], object]) -> None:
-        """Have a chore done, in place of who did it before."""
+        """Set what does a chore, in place of what did it before."""
         for phase in chore.value:
             self.at[phase] = do

@@ -95,7 +95,7 @@ def make_session(
 
 
 def sample_layout(robot: DrivenRobot, boards: Sequence[Board]) -> SampleLayout:
-    """Where things are in the samples of a robot on these links."""
+    """Return where things are in the samples of a robot on these links."""
     sizes = [command_codec(board.profile, board.link.framing).size for board in boards]
     return SampleLayout(len(robot.joints), sizes)
 

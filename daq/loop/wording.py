@@ -1,4 +1,4 @@
-"""How the loop puts things."""
+"""Words for a value beyond its limit, the same in every message of the loop."""
 
 from __future__ import annotations
 

@@ -200,7 +200,7 @@ class IndexSearch:
     def step(
         self, motor_rad: float, is_index_found: bool, index_toggle: bool, is_valid: bool
     ) -> tuple[float, float]:
-        """One cycle.
+        """Do one cycle.
 
         Args:
             motor_rad: Motor position of the last reply, unwrapped.

@@ -1,4 +1,4 @@
-"""What a motion is: the reference of some joints, cycle by cycle."""
+"""The interface of a motion: the reference of some joints, cycle by cycle."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ class QuinticMove:
 
 
 class SpeedChange:
-    """From the present speeds to constant ones; then on at those for ever, or at rest.
+    """From the present speeds to constant ones; then on at those forever, or at rest.
 
     Speed follows 3s² - 2s³, so acceleration is zero at both ends of the change and jerk is bounded;
     position is its exact integral.
@@ -169,7 +169,7 @@ class SpeedChange:
 
 
 class Standstill:
-    """Stay at a posture for ever.
+    """Stay at a posture forever.
 
     Args:
         q: The posture (rad).

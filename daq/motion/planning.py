@@ -106,7 +106,7 @@ def plan_speed(
 ) -> SpeedChange:
     """Return a smooth change to constant speeds, which then last.
 
-    Positions are not checked: whoever starts it watches them.
+    Positions are not checked: the caller watches them.
 
     Args:
         joints: Whose limits; one entry of the following for each.
@@ -282,7 +282,7 @@ class _JointPlan:
         change = abs(self.end_dq - self.dq)
         return max(way / self.speed, 1.5 * change / self.acceleration)
 
-    def stretch(self, duration_s: float) -> float:
+    def shortfall(self, duration_s: float) -> float:
         """Estimate by what factor the duration is too short; 1 or less if it is long enough."""
         speed, acceleration = self._peaks(duration_s)
         return max(speed / self.speed, math.sqrt(acceleration / self.acceleration)) / _SLACK
@@ -331,7 +331,7 @@ def _shortest(plans: list[_JointPlan], least_s: float, period_s: float) -> int:
     while True:
         cycles = max(1, math.ceil(duration_s / period_s - 1e-9))
         duration_s = cycles * period_s
-        stretch = max(plan.stretch(duration_s) for plan in plans)
-        if stretch <= 1.0 or duration_s > _DURATION_MAX_S:
+        shortfall = max(plan.shortfall(duration_s) for plan in plans)
+        if shortfall <= 1.0 or duration_s > _DURATION_MAX_S:
             return cycles
-        duration_s *= max(stretch, _GROWTH_MIN)
+        duration_s *= max(shortfall, _GROWTH_MIN)

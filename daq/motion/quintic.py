@@ -1,4 +1,4 @@
-"""One joint's quintic from one position and speed to another, without acceleration at its ends.
+"""Peaks of a quintic from one position and speed to another, without acceleration at its ends.
 
 In s = t/T from 0 to 1, with u = T·speed at either end and Δ the way between them:
 
@@ -18,7 +18,7 @@ _BISECTIONS = 40
 
 
 def travel(way: float, u0: float, u1: float, s: float) -> float:
-    """How far it has come at s.
+    """Return how far it has come at s.
 
     Args:
         way: Way between the ends (rad).
@@ -35,7 +35,7 @@ def travel(way: float, u0: float, u1: float, s: float) -> float:
 
 
 def speed(way: float, u0: float, u1: float, s: float) -> float:
-    """Its speed at s, times the duration; arguments as for `travel`."""
+    """Return the speed at s, times the duration; arguments as for `travel`."""
     squared = s * s
     return (
         30.0 * way * squared * (1.0 - s) * (1.0 - s)
@@ -45,12 +45,12 @@ def speed(way: float, u0: float, u1: float, s: float) -> float:
 
 
 def peak_speed(way: float, u0: float, u1: float) -> float:
-    """Largest speed on the way, times the duration; arguments as for `travel`."""
+    """Return the largest speed on the way, times the duration; arguments as for `travel`."""
     return max(abs(speed(way, u0, u1, s)) for s in _nodes(way, u0, u1))
 
 
 def peak_acceleration(way: float, u0: float, u1: float) -> float:
-    """Largest acceleration, times the duration squared; arguments as for `travel`."""
+    """Return the largest acceleration, times the duration squared; arguments as for `travel`."""
     a, b = _acceleration(way, u0, u1)
     # The derivative of s(1-s)(a + bs) is a + 2(b-a)s - 3bs²; solved without cancellation.
     root = math.copysign(math.sqrt(a * a + a * b + b * b), b - a) + (b - a)
@@ -59,7 +59,7 @@ def peak_acceleration(way: float, u0: float, u1: float) -> float:
 
 
 def range_of(way: float, u0: float, u1: float) -> tuple[float, float]:
-    """Lowest and highest `travel` on the way: with speed at its ends it may overshoot."""
+    """Return the lowest and highest `travel`: with speed at its ends it may overshoot."""
     nodes = _nodes(way, u0, u1)
     visited = [0.0, way]
     for begin, end in itertools.pairwise(nodes):
@@ -81,7 +81,7 @@ def _acceleration(way: float, u0: float, u1: float) -> tuple[float, float]:
 
 
 def _nodes(way: float, u0: float, u1: float) -> tuple[float, ...]:
-    """Between these the speed only rises or only falls."""
+    """Return values of s between which the speed only rises or only falls."""
     a, b = _acceleration(way, u0, u1)
     turning = -a / b if b else 0.0
     return (0.0, turning, 1.0) if 0.0 < turning < 1.0 else (0.0, 1.0)

@@ -154,7 +154,7 @@ def write_trajectory(
                 f"{QUANTITIES[key].dataset} has shape {array.shape}, t_s {rows}, q_rad {shape}",
                 code="wrong-shape",
             )
-    # In memory, since HDF5 leaves files open that it cannot write, and says so at length.
+    # In memory, since HDF5 leaves files open that it cannot write, and complains at length.
     data = io.BytesIO()
     with h5py.File(data, "w") as file:
         file.attrs.update(attributes or {})

@@ -23,7 +23,7 @@ KINEMATIC_TOLERANCE = 1e-6
 
 
 def check_parts(joint: Joint, path: str, robot: Robot, *, is_driven: bool) -> Iterator[Mistake]:
-    """Yield an arm's joint has a place and a link; a single joint on the bench a load instead.
+    """Check that an arm's joint has a place and a link, and one on the bench a load instead.
 
     Args:
         joint: The joint.
@@ -48,7 +48,7 @@ def check_parts(joint: Joint, path: str, robot: Robot, *, is_driven: bool) -> It
 
 
 def check_inertia(joint: Joint, path: str) -> Iterator[Mistake]:
-    """Yield a link has the parameters of a rigid body."""
+    """Check that a link has the parameters of a rigid body."""
     if joint.link is not None and not is_positive_definite(pseudo_inertia(joint.link)):
         yield Mistake(f"{path}.link", _show_link(joint.link), "values that a rigid body can have")
 
@@ -59,7 +59,7 @@ def _show_link(link: Link) -> str:
 
 
 def check_kinematics(robot: Robot) -> Iterator[Mistake]:
-    """DH rows, where given, are given for every joint and place the axes where the placements do.
+    """Check that DH rows are given for all joints or none, and agree with the placements.
 
     The base frame is free: it may lie anywhere along the first axis. The axes are compared as seen
     from the frame that the last joint turns, so that this frame is compared as well.
@@ -95,7 +95,7 @@ def check_kinematics(robot: Robot) -> Iterator[Mistake]:
 
 
 def check_coupling(robot: Robot) -> Iterator[Mistake]:
-    """Each joint angle follows from the motor angles; the loop drives only uncoupled joints."""
+    """Check that motor angles determine joint angles; the loop drives only uncoupled joints."""
     if robot.coupling is None:
         return
     count = len(robot.joints)
@@ -113,7 +113,7 @@ def check_coupling(robot: Robot) -> Iterator[Mistake]:
 
 
 def check_bounds(joint: Joint, path: str) -> Iterator[Mistake]:
-    """Bounds leave room, and the link's own parameters lie within them."""
+    """Check that bounds leave room, and that the link's own parameters lie within them."""
     bounds, link, path = joint.bounds, joint.link, f"{path}.bounds"
     if bounds is None:
         return
@@ -139,7 +139,7 @@ def check_bounds(joint: Joint, path: str) -> Iterator[Mistake]:
 
 
 def check_total_mass(robot: Robot) -> Iterator[Mistake]:
-    """Bounds of the whole arm's mass leave room, and the links' masses, if all known, fit."""
+    """Check that bounds of the arm's mass leave room, and that the links' masses fit."""
     low, high = robot.estimation.total_mass_min_kg, robot.estimation.total_mass_max_kg
     masses = [joint.link.mass_kg for joint in robot.joints if joint.link is not None]
     own = sum(masses) if masses and len(masses) == len(robot.joints) else None

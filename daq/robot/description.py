@@ -38,7 +38,7 @@ from daq.robot.tables import (
 )
 
 NOT_DRIVEN = "it can be analysed, not driven; add bus, boards, motors and drives to its file"
-"""What to say to somebody who wants to drive a robot that has nothing to be driven by."""
+"""The message for callers that want to drive a robot without motors and boards."""
 
 
 class Transmission(Description, frozen=True, kw_only=True):
@@ -198,7 +198,7 @@ class Robot(Description, frozen=True, kw_only=True):
         return bool(self.boards)
 
     def driven(self) -> DrivenRobot:
-        """Return the same robot, for who drives it or reads what its boards told.
+        """Return the same robot, for callers that drive it or read what its boards sent.
 
         Raises:
             ConfigError: It can be analysed, not driven.
@@ -223,7 +223,7 @@ class Robot(Description, frozen=True, kw_only=True):
         return self.motors[joint.drive.motor]
 
     def torque_constant_nm_per_a(self, joint: Joint) -> float | None:
-        """K_i: torque per current at a joint's motor, where known."""
+        """Return K_i, the torque per current at a joint's motor, where known."""
         if joint.drive is not None:
             return self.motors[joint.drive.motor].torque_constant_nm_per_a
         return None if joint.transmission is None else joint.transmission.torque_constant_nm_per_a

@@ -1,6 +1,6 @@
 """What moves a robot: motors, boards, gears, gains, limits of the loop. Frozen values, SI units.
 
-A robot that is only analysed has none of this. Joint side and motor side are always told apart:
+A robot that is only analysed has none of this. Joint side and motor side are always distinguished:
 `gear_reduction` is 1/k_g, motor turns per joint turn.
 """
 
@@ -139,7 +139,7 @@ class Gains(Description, frozen=True, kw_only=True):
 
 
 class Control(Description, frozen=True, kw_only=True):
-    """How a joint is controlled unless it is told otherwise."""
+    """How a joint is controlled by default."""
 
     position: Gains = Gains(kp_a_per_rad=0.5, kd_a_s_per_rad=0.01)
     """To hold, to go somewhere and to follow a trajectory."""

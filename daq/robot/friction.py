@@ -1,4 +1,4 @@
-"""The friction law of a joint, stated once: for who identifies, simulates or compensates it.
+"""The friction law of a joint, stated once, to identify, simulate or compensate it.
 
 ```
 τ_f(v) = fv·v + fc·σ(v) + off + fva·|v| + fst·σ(v)·exp(−(v/v_s)²)
@@ -32,7 +32,7 @@ class FrictionShape:
     smooth_sign_velocity_rad_s: float | None = None
 
     def sign(self, speed_rad_s: FloatArray) -> FloatArray:
-        """σ, any shape."""
+        """Return σ, any shape."""
         smooth_rad_s = self.smooth_sign_velocity_rad_s
         return np.sign(speed_rad_s) if smooth_rad_s is None else np.tanh(speed_rad_s / smooth_rad_s)
 
@@ -44,7 +44,7 @@ class FrictionShape:
             speed_rad_s: Speeds, any shape.
 
         Raises:
-            ValueError: It is no term of friction.
+            ValueError: It is not a term of friction.
         """
         match term:
             case "viscous":
@@ -61,7 +61,7 @@ class FrictionShape:
         raise ValueError(f"{term!r} is not a term of friction")
 
     def torque_nm(self, values: Mapping[str, float], speed_rad_s: FloatArray) -> FloatArray:
-        """τ_f at some speeds, any shape.
+        """Return τ_f at some speeds, any shape.
 
         Args:
             values: Of the terms, by name; others are zero.

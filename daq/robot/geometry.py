@@ -1,4 +1,4 @@
-"""Where the joint axes are: poses of a chain from placements and from Denavit-Hartenberg rows.
+"""Computes where the joint axes are, from placements or from Denavit-Hartenberg rows.
 
 Plain Python on purpose: reading a robot file needs no numerical library. Not for the control loop.
 """
@@ -54,7 +54,7 @@ def placement_pose(placement: Placement) -> Matrix:
 
 
 def rpy_of(pose: Sequence[Sequence[float]]) -> tuple[float, float, float]:
-    """Roll, pitch and yaw of Rz(yaw)·Ry(pitch)·Rx(roll), exact up to rounding in gimbal lock too.
+    """Return roll, pitch and yaw of Rz(yaw)·Ry(pitch)·Rx(roll); exact in gimbal lock, too.
 
     Args:
         pose: Of which the upper left 3×3 is taken.
@@ -123,7 +123,7 @@ def axes_of(poses: Iterable[Matrix], joint_position_rad: Sequence[float]) -> lis
 
 
 def pseudo_inertia(link: Link) -> Matrix:
-    """The 4×4 matrix of ∫(1, x)(1, x)ᵀdm: mass, first and second moments about the joint frame."""
+    """Return the 4×4 matrix ∫(1, x)(1, x)ᵀdm: mass, first and second moments at the joint."""
     inertia, first = link.inertia_kg_m2, link.first_moment_kg_m
     half_trace = (inertia.xx + inertia.yy + inertia.zz) / 2
     return (

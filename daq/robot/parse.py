@@ -1,4 +1,4 @@
-"""From the text of a robot file to a robot, or to one error that lists every mistake. No I/O."""
+"""Parses the text of a robot file into a robot, or one error that lists every mistake. No I/O."""
 
 from __future__ import annotations
 

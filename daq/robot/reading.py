@@ -72,7 +72,7 @@ def read_struct(
 
 
 def show(value: object) -> str:
-    """A value as a message shows it: short, on one line, never more than its kind when nested."""
+    """Show a value as in a message: short, on one line, only its kind when nested."""
     match value:
         case dict():
             return "a table"

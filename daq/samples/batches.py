@@ -36,7 +36,7 @@ SessionName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Something that happened: for the log, the events table and whoever watches.
+    """Something that happened: for the log, the events table and clients.
 
     Attributes:
         seq: Sample during whose cycle it happened.
@@ -148,7 +148,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BatchError(DaqError, ValueError):
-    """Bytes that are no batch of ours, or of another version."""
+    """Bytes that are not a batch, or are one of another version."""
 
 
 def framing_of(board: BoardInfo) -> Framing:
@@ -236,14 +236,14 @@ class Record(NamedTuple):
 
 
 def frame_record(kind: int, header: bytes, payload: bytes = b"") -> bytes:
-    """The bytes of a record: magic, kind, both lengths, CRC-32 of all else, header, payload."""
+    """Frame a record: magic, kind, both lengths, CRC-32 of all else, header, payload."""
     prefix = _PREFIX.pack(_MAGIC, kind, len(header), len(payload))
     checksum = zlib.crc32(payload, zlib.crc32(header, zlib.crc32(prefix)))
     return b"".join((prefix, _CHECKSUM.pack(checksum), header, payload))
 
 
 def read_record(data: bytes | memoryview, start: int = 0) -> Record | None:
-    """Return the record at a place, None when there is no whole and sound one."""
+    """Return the record at a place; None unless it is whole and sound."""
     begin = start + RECORD_OVERHEAD
     if begin > len(data):
         return None

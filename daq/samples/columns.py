@@ -1,8 +1,8 @@
-"""From raw samples to columns of SI values at the joint, many samples at once.
+"""Decodes raw samples into columns of SI values at the joint, many samples at once.
 
 Everything follows from the tables of `firmware_protocol` and the robot file: nothing here knows a
 profile. The columns are those of a recording (`daq.recording.layout`), under the same names; what
-no board of the robot tells is left out. Measured values of a reply that is not valid are NaN, or 0
+no board of the robot sends is left out. Measured values of a reply that is not valid are NaN, or 0
 where the column holds integers; likewise commands of a cycle in which a board was not talked to.
 """
 
@@ -271,7 +271,7 @@ class ColumnDecoder:
                 part[gap] = math.nan
 
     def _to_joint_angles(self, columns: dict[str, Array], motor_offset_rad: Array) -> None:
-        """Add the offsets of the motors, and takes references to the turn of the motor."""
+        """Add the motors' offsets, and take references to the motor's turn."""
         position, reference = columns[_POSITION], columns[_REFERENCE]
         for number, joint in enumerate(self.robot.joints):
             factor = _speed(self.robot, joint)
@@ -318,12 +318,12 @@ def behaviour_of(profile: Profile) -> BoardBehaviour:
 
 
 def _empty(rows: int, width: int, dtype: Any, value: float = 0) -> Array:
-    """A column whose joints lie one after the other in memory: that is how they are filled."""
+    """Make a column whose joints lie one after the other in memory, as they are filled."""
     return np.full((width, rows), value, dtype).T
 
 
 def _filled(values: Array) -> Array:
-    """NaN replaced by the value before it; at the beginning by the one after it, or zero."""
+    """Replace NaN by the value before it; at the beginning by the one after it, or zero."""
     is_known = ~np.isnan(values)
     if is_known.all():
         return values

@@ -1,4 +1,4 @@
-"""Many frames at once, as NumPy sees them: the vectorised half of `firmware_protocol.codec`.
+"""Decodes many frames at once with NumPy: the vectorised half of `firmware_protocol.codec`.
 
 Nothing is checked here: only frames that a `daq.boards.board` found sound have values.
 """

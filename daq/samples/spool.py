@@ -1,4 +1,4 @@
-"""The spool: the last minute of batches in shared memory, for whoever missed them.
+"""The spool: the last minute of batches in shared memory, for readers that missed them.
 
 A file of equal slots in the runtime directory (`/run` is memory), written round and round through a
 mapping: the loop pays two copies per batch and no system call, and what it wrote outlives it and
@@ -165,7 +165,7 @@ class SpoolReader:
         session: The session that it belongs to.
 
     Raises:
-        SpoolError: It is not there, or no spool.
+        SpoolError: It is not there, or not a spool.
         BatchError: Its session is of another version.
     """
 
@@ -217,7 +217,7 @@ class SpoolReader:
         return is_held(self._file)
 
     def read_from(self, seq: int) -> Iterator[Record]:
-        """The batches that hold this sample and later ones, in order, as far as they are there.
+        """Yield the batches that hold this sample and later ones, in order, as far as present.
 
         What is written meanwhile is not among them: ask again. What is overwritten meanwhile is
         left out.

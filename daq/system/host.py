@@ -1,4 +1,4 @@
-"""Is this computer fit for a 1 kHz loop? Reads what the kernel says; changes nothing.
+"""Checks whether this computer is fit for a 1 kHz loop; reads the kernel's files, changes nothing.
 
 Every path is below `root`, so that a test can show a Raspberry Pi to a machine that is none.
 """
@@ -21,7 +21,7 @@ _CAP_IPC_LOCK, _CAP_SYS_NICE = 14, 23
 
 
 def diagnose_host(root: Path = Path("/")) -> Iterator[Finding]:
-    """Kernel, scheduling rights, CPU clock and cores."""
+    """Check kernel, scheduling rights, CPU clock and cores."""
     yield _kernel(root)
     yield _priority(root)
     yield _memory_lock(root)
@@ -117,7 +117,7 @@ def _isolated_cores(root: Path) -> Finding:
 
 
 def _clock_pinning(root: Path) -> Finding:
-    """Return the SPI clock follows the core clock, which scales with load unless it is pinned."""
+    """Check that the core clock is pinned: the SPI clock follows it, and it scales with load."""
     for name in ("boot/firmware/config.txt", "boot/config.txt"):
         text = _read(root / name)
         if text is None:

@@ -1,7 +1,7 @@
-"""Locks on files: that somebody is at work, and in the file who.
+"""Locks on files, with the name of the holder in the file.
 
 All are advisory (`flock`), and the kernel drops one when its holder dies, however it dies. Why a
-lock is there and what to do about it is said by those who take it.
+lock is there and what to do about it is for the callers to say.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def is_held(file: int) -> bool:
 
 
 def holder_of(path: Path) -> Holder | None:
-    """Who holds a file's lock; None if nobody does.
+    """Return who holds a file's lock; None if nobody does.
 
     Raises:
         OSError: It is there, but cannot be opened.

@@ -1,6 +1,6 @@
 """The real clock of the loop, and what it asks of the kernel to keep its deadlines.
 
-Nothing here is needed to run: without a privilege the loop is later now and then, and says so once.
+Nothing here is needed to run: without a privilege the loop is late now and then, and reports so.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _Timespec(ctypes.Structure):
 
 
 class MonotonicClock:
-    """Time as the kernel tells it, and absolute deadlines on it.
+    """The kernel's monotonic time, and absolute deadlines on it.
 
     Signal handlers run while it sleeps, and then it sleeps on; what a handler raises gets out.
 
@@ -154,7 +154,7 @@ def _take_priority(priority: int) -> Iterator[str]:
 
 
 def _raise_limit(which: int) -> int:
-    """Raise a limit of this process as far as it may; returns it."""
+    """Raise a limit of this process as far as allowed, and return it."""
     _, hard = resource.getrlimit(which)
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(which, (hard, hard))

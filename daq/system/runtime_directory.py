@@ -83,7 +83,7 @@ def runtime_directory(path: Path | None = None, *, is_made: bool = False) -> Run
         raise ConfigError(f"--runtime {path}", [f"cannot be used: {error.strerror}"]) from error
     mode = stat.S_IMODE(status.st_mode)
     if not stat.S_ISDIR(status.st_mode):
-        raise ConfigError(f"--runtime {path}", ["is no directory"])
+        raise ConfigError(f"--runtime {path}", ["not a directory"])
     if is_made and status.st_uid not in (os.geteuid(), 0):
         problem = (
             f"belongs to user {status.st_uid}, not to user {os.geteuid()}: remove it, or choose "

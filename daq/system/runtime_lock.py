@@ -1,6 +1,6 @@
-"""One loop per runtime directory.
+"""The lock that allows one loop per runtime directory.
 
-ZeroMQ takes an `ipc://` socket away from whoever has bound it, without a word. So a file in the
+ZeroMQ takes an `ipc://` socket away from the process that has bound it, silently. So a file in the
 directory is locked first.
 """
 

@@ -239,7 +239,7 @@ class Axis:
         self.read(raws)
 
     def temperature_degc(self, raws: tuple[int, ...], field: Field) -> float:
-        """Of the winding; NaN where there is no sensor."""
+        """Return the winding's temperature; NaN where there is no sensor."""
         if self.hottest_raw == NEVER:
             return math.nan
         raw = raws[self._temperature_at]
@@ -257,20 +257,20 @@ class Axis:
     # --- zero -------------------------------------------------------------------------------------
 
     def set_home(self, motor_offset_rad: float) -> None:
-        """From now on positions are the joint's own."""
+        """Take the joint's zero: from now on positions are its own."""
         self.is_homed = True
         self._place(motor_offset_rad)
         self._limit_position()
 
     def forget_home(self) -> None:
-        """Positions count from where the encoder was calibrated; on the bench that is the zero."""
+        """Forget the zero: positions count from where the encoder was calibrated."""
         self.is_homed = self.joint.is_on_bench
         zero_rad = self.joint.drive.joint_offset_rad if self.is_homed else 0.0
         self._place(zero_rad * self.motor_per_joint)
         self._limit_position()
 
     def _limit_position(self) -> None:
-        """Positions have limits once they are known."""
+        """Set the position limits, which hold once the zero is known."""
         limits = self.joint.limits
         self.low_rad = limits.position_min_rad if self.is_homed else -math.inf
         self.high_rad = limits.position_max_rad if self.is_homed else math.inf

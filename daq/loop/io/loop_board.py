@@ -92,7 +92,7 @@ class LoopBoard:
         self._note_outcome(Outcome.NO_EXCHANGE)
         self.reply_frame = bytes(self.frame_size)
 
-    # --- what it is told --------------------------------------------------------------------------
+    # --- commands ---------------------------------------------------------------------------------
 
     def enable(self) -> None:
         """Switch the system and every connected motor on with the next command."""
@@ -103,7 +103,7 @@ class LoopBoard:
         self.command[0] = 0
 
     def expect_ready(self, is_expected: bool) -> None:
-        """Whether from now on every motor should be enabled, calibrated and without an error."""
+        """Set whether every motor should be enabled, calibrated and without error from now on."""
         # An error is never as it should be; whether it matters, others decide.
         expected = self.ready_bits if is_expected else (ERROR_MASK, 0)
         self.expected_mask, self.expected_status = expected
@@ -161,7 +161,7 @@ class LoopBoard:
         return is_plain
 
     def exchange(self, now_ns: Callable[[], int]) -> None:
-        """All three at once, for when there is nothing else to do."""
+        """Prepare, exchange and take in at once, for when there is nothing else to do."""
         self.prepare()
         began_ns = now_ns()
         self.transfer()

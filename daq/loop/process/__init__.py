@@ -1,1 +1,1 @@
-"""The loop as a process: its chores beside the cycle, status, timing, and who it watches."""
+"""The loop as a process: its chores beside the cycle, status, timing, and what it watches."""

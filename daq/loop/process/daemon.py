@@ -211,7 +211,7 @@ class Daemon:
                 self._notifier.stopping()
 
     def _remove_sockets(self) -> None:
-        """ZeroMQ leaves their names behind: nobody shall wait for an answer there."""
+        """Remove the sockets' names, which ZeroMQ leaves behind: nobody shall wait there."""
         if self._has_sockets:  # or else they are another loop's
             for name in ("commands", "stream"):
                 (self._options.runtime.path / name).unlink(missing_ok=True)
@@ -222,7 +222,7 @@ class Daemon:
         self._spool.write(frame_record(KIND_BATCH, header, payload))
 
     def _keep_house(self) -> None:
-        """Once per batch: watchdog, session, recorder, gateway."""
+        """Look after watchdog, session, recorder and gateway; called once per batch."""
         self._batches += 1
         interval_s = self._notifier.watchdog_interval_s
         if interval_s is not None:

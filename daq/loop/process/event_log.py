@@ -1,4 +1,4 @@
-"""Events as lines of a log, written by a process of its own.
+"""Writes events as lines of a log, in a process of its own.
 
 Writing a line may block for as long as it likes (a full pipe, a slow terminal), and the loop has no
 such time. So events go into a pipe without waiting, and a small child process (this module, run as
@@ -64,7 +64,7 @@ class EventLog(EventWriter):
         self._process = subprocess.Popen(
             command,
             stdin=read_end,
-            # Not the loop's: whoever reads that waits until everybody has closed it.
+            # Not the loop's: its reader waits until everybody has closed it.
             stdout=subprocess.DEVNULL,
             start_new_session=True,
         )
@@ -93,7 +93,7 @@ class Digest:
         self._seen: dict[tuple[str, str], tuple[float, int, Event]] = {}
 
     def add(self, event: Event, now_s: float) -> Iterator[str]:
-        """The lines for an event: none for a repetition within 10 s, or for one of no interest."""
+        """Yield the lines for an event: none for a repetition within 10 s or one of no interest."""
         if event.severity == "debug":
             return
         if event.severity == "info" or event.kind in ("state", "mark"):

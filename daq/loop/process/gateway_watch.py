@@ -1,4 +1,4 @@
-"""What the loop knows of its gateway: that it was started again, or is silent for too long.
+"""Watches the gateway: that it was started again, or is silent for too long.
 
 Neither stops the motors: a robot that moves well is not stopped by what happens to its clients.
 """
@@ -31,7 +31,7 @@ class GatewayWatch:
         self._is_silent = False
 
     def check(self) -> None:
-        """Now and then: has it said something, or should it have?"""
+        """Take the latest report, or note that there is none; called now and then."""
         report = self._gateway.read_report()
         now_ns = self._now_ns()
         if report is None:

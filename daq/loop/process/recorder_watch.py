@@ -1,4 +1,4 @@
-"""What the loop knows of the recorder: its reports, and that there were none for too long.
+"""Watches the recorder: its reports, and that there were none for too long.
 
 A dead or hung recorder is reported and changes nothing else: motors do not stop for it.
 """
@@ -29,17 +29,17 @@ class RecorderWatch:
 
     @property
     def age_s(self) -> float | None:
-        """Since the last report."""
+        """Time since the last report."""
         return None if self.report is None else (self._now_ns() - self._reported_ns) * 1e-9
 
     @property
     def is_heard(self) -> bool:
-        """Whether there is one, and it reports."""
+        """Whether there is a recorder, and it reports."""
         age_s = self.age_s
         return age_s is not None and age_s <= SILENT_AFTER_S
 
     def take(self, report: RecorderReport) -> None:
-        """A report has come."""
+        """Take a report, and note what is new in it."""
         before, self.report = self.report, report
         self._reported_ns = self._now_ns()
         if self._is_silent or before is None:
@@ -55,7 +55,7 @@ class RecorderWatch:
             self._say(f"{missing} samples could not be recorded", severity="error")
 
     def check(self) -> None:
-        """Now and then: is it still there?"""
+        """Check that the recorder still reports; called now and then."""
         age_s = self.age_s
         if age_s is not None and age_s > SILENT_AFTER_S and not self._is_silent:
             self._is_silent = True

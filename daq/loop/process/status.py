@@ -1,4 +1,4 @@
-"""The loop's answer to `how are you?`."""
+"""Makes the loop's answer to the command `status`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Distributions of times, in constant memory and next to no time."""
+"""Histograms of durations, in constant memory and at little cost."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Histogram:
         self.count = 0
 
     def add(self, duration_ns: int) -> None:
-        """Count one."""
+        """Count one duration."""
         bucket = duration_ns >> 10
         self._counts[bucket if bucket < _BUCKETS else _BUCKETS] += 1
         self.count += 1
@@ -38,7 +38,7 @@ class Histogram:
             self.longest_ns = duration_ns
 
     def quantiles(self) -> Quantiles:
-        """p50, p99, p99.9 and the longest, in µs."""
+        """Return p50, p99, p99.9 and the longest, in µs."""
         counts, longest_us = np.frombuffer(self._counts, np.uint64), self.longest_ns * 1e-3
         wanted = [max(1, math.ceil(share * self.count)) for share in (0.5, 0.99, 0.999)]
         reached = counts[:_USUAL].cumsum()

@@ -1,1 +1,1 @@
-"""What leads each joint: a mode's reference, a move, a trajectory, homing."""
+"""What each joint follows: a mode's reference, a move, a trajectory, homing."""

@@ -35,7 +35,7 @@ class LoopControl:
     Attributes:
         tracks: One per joint.
         homing: The search that is going on.
-        is_changed: Whether a mode or a joint's zero has changed; whoever has seen it clears it.
+        is_changed: Whether a mode or a joint's zero has changed; the reader clears it.
         is_busy: Whether there is anything to do in the next cycle.
         trajectories: How many were played to their end.
     """
@@ -75,7 +75,7 @@ class LoopControl:
     # --- what is asked of it; raises before it changes anything -----------------------------------
 
     def switch_off(self) -> None:
-        """Every joint, at once: the safe stop has taken over."""
+        """Switch every joint off at once: the safe stop has taken over."""
         self._play = None
         self.homing = None
         for track in self.tracks:
@@ -153,7 +153,7 @@ class LoopControl:
         self.note_change()
 
     def home(self, run: HomingRun) -> None:
-        """Look for every joint's index."""
+        """Begin to look for every joint's index."""
         for track in self.tracks:
             position_rad, _, _ = track.present()
             track.lead(position_rad, 0.0, 0.0)
@@ -173,7 +173,7 @@ class LoopControl:
     # --- every cycle ------------------------------------------------------------------------------
 
     def skip(self, periods: int) -> None:
-        """Periods were left out before the next command goes out: motions go on by the clock.
+        """Move on by the periods that were left out: motions go by the clock.
 
         Boards that advance their references by themselves have done so meanwhile; one that stood
         still would pull the joint back. After a long pause it goes on where it stopped.
@@ -248,7 +248,7 @@ class LoopControl:
         self.note_change()
 
     def note_change(self) -> None:
-        """Somebody changed what a joint shall do."""
+        """Note that somebody changed what a joint shall do."""
         self._busy = [track for track in self.tracks if track.is_busy]
         is_led = self._play is not None or self.homing is not None
         self.is_busy = is_led or bool(self._busy)

@@ -1,4 +1,4 @@
-"""Homing all joints at once: feeds each joint's search with what its board says."""
+"""Homes all joints at once: feeds each joint's search with what its board measures."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class HomingRun:
         return all(search is None or search.is_done for _, _, search, _ in self._searched)
 
     def step(self) -> list[tuple[float, float]]:
-        """Take in the last replies; motor position and speed to command, per joint."""
+        """Take in the last replies; return motor position and speed to command, per joint."""
         for number, (axis, unit, search, _) in enumerate(self._searched):
             if search is not None:
                 found, toggle = unit.index_bits(axis)
@@ -65,7 +65,7 @@ class HomingRun:
         return self._references
 
     def zeros(self) -> list[float | None]:
-        """What to add to each joint's motor offset; None for those that could not be homed."""
+        """Return what to add to each joint's motor offset; None where it could not be homed."""
         return [
             None if search is None else self._zero(axis, search, hint)
             for axis, _, search, hint in self._searched

@@ -80,7 +80,7 @@ class Track:
             self._slew(gains.kp_a_per_rad, gains.kd_a_s_per_rad, gains.ki_a_per_rad_s, iq_ff_a)
 
     def present(self) -> tuple[float, float, float]:
-        """Where a new motion must begin: at the reference, or where the joint is without one."""
+        """Return where a new motion must begin: at the reference, or where the joint is."""
         if self.is_led:
             return self.reference
         return self.axis.position_rad, self.axis.velocity_rad_s, self.reference[2]
@@ -91,7 +91,7 @@ class Track:
         return self._gains[Mode.HOLD]
 
     def set_position_gains(self, gains: Gains) -> None:
-        """New gains for everything but velocity control."""
+        """Set the gains for everything but velocity control."""
         self._gains.update({mode: gains for mode in _FOLLOWING if mode is not Mode.VELOCITY})
         if self.mode in _FOLLOWING and self.mode is not Mode.VELOCITY:
             if not self.is_led:
@@ -102,7 +102,7 @@ class Track:
             self._slew(gains.kp_a_per_rad, gains.kd_a_s_per_rad, gains.ki_a_per_rad_s, ff_a)
 
     def switch_off(self) -> None:
-        """No law at all, at once: the motors have no current any more."""
+        """Drop every control law at once: the motors have no current any more."""
         self.mode = Mode.OFF
         self._motion = None
         self._law = Law()
@@ -110,7 +110,7 @@ class Track:
         self.reference = (0.0, 0.0, 0.0)
 
     def shift(self, offset_rad: float) -> None:
-        """The joint's zero has moved: so do the numbers, and nothing else."""
+        """Shift all positions with the joint's zero; nothing moves."""
         position_rad, velocity_rad_s, torque_nm = self.reference
         self.reference = position_rad + offset_rad, velocity_rad_s, torque_nm
 

@@ -66,7 +66,7 @@ def bench_text(
         source: What to call the text in an error.
 
     Returns:
-        The file's text. The robot keeps its name, so that results tell where they belong.
+        The file's text. The robot keeps its name, so that results show where they belong.
 
     Raises:
         ConfigError: There is no such joint, or the text has mistakes.
@@ -166,8 +166,8 @@ def with_links(
         where the old number came from, becomes `IDENTIFIED`.
 
     Raises:
-        ConfigError: There is no such joint, a link cannot exist or breaks the file's own bounds, or
-            the text has mistakes.
+        ConfigError: There is no such joint, a link is not physically consistent or breaks the
+            file's own bounds, or the text has mistakes.
     """
     robot = parse_robot(text, source)
     newline = "\r\n" if "\r\n" in text else "\n"

@@ -1,4 +1,4 @@
-"""Comments beside values of a robot file that change: what they told of the old value is stale.
+"""Replaces comments beside values of a robot file that change, as they describe the old value.
 
 Text in, text out; knows nothing of what the values mean.
 """
@@ -15,7 +15,7 @@ from daq.robot.editing.toml_text import Path, Statement, joined, statements_of
 
 
 def with_remarks(old: str, new: str, remark: str) -> str:
-    """The new text, with a remark in place of each comment that stands beside a changed value.
+    """Return the new text with a remark in place of each comment beside a changed value.
 
     Only values inside tables are looked at: what stands beside an array of all joints, written in
     one piece, speaks of more than one value. Where there was no comment, there is none.
@@ -46,7 +46,7 @@ def _with_remark(statement: Statement, gone: Set[Path], remark: str) -> Statemen
 
 
 def _leaf(statement: Statement) -> tuple[Path, Any, Any]:
-    """Where a statement's value is, the statement as a document, and the value in it."""
+    """Return where a statement's value is, the statement as a document, and the value."""
     document: Any = tomlkit.parse(statement.text)
     path, value = statement.table, document
     while isinstance(value, Mapping) and not isinstance(value, InlineTable):

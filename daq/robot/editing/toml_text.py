@@ -94,7 +94,7 @@ def _names(header: Any) -> Iterator[str]:
 
 
 def joined(statements: Sequence[Statement]) -> str:
-    """Return the text again."""
+    """Join the statements to the text again."""
     return "".join(statement.text for statement in statements)
 
 
@@ -109,7 +109,7 @@ def _reach(table: Any, path: Path) -> Any:
 
 
 def without(statements: Sequence[Statement], paths: Sequence[Path]) -> list[Statement]:
-    """Drops what is at these paths, with the comments in front of it."""
+    """Drop what is at these paths, with the comments in front of it."""
     kept: list[Statement] = []
     filler: list[Statement] = []
     is_dropped = False

@@ -12,7 +12,7 @@ HELD_INTEGRAL_RAD_S = 4.0
 
 
 def choose_gains(joint: DrivenJoint, motor: Motor, *, is_reference_held: bool) -> Gains:
-    """Gains that follow constant speeds calmly, rounded to two digits.
+    """Choose gains that follow constant speeds calmly, rounded to two digits.
 
     Args:
         joint: Its drive and load.
@@ -28,5 +28,5 @@ def choose_gains(joint: DrivenJoint, motor: Motor, *, is_reference_held: bool) -
 
 
 def advice(gains: Gains) -> str:
-    """Return what to tell somebody whose gains are wrong."""
+    """Return what to try when the gains are wrong."""
     return f"try --kp {gains.kp_a_per_rad:g} --kd {gains.kd_a_s_per_rad:g}"
