@@ -178,7 +178,7 @@ def _check_unique(
 
 
 def _output(joint: Joint) -> tuple[Hashable, ...]:
-    """Return where a joint is connected; None without a drive."""
+    """Return where a joint is connected; empty without a drive."""
     return () if joint.drive is None else (joint.drive.output, joint.drive.board)
 
 

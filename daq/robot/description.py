@@ -233,7 +233,7 @@ class Robot(Description, frozen=True, kw_only=True):
     @overload
     def nm_per_a(self, joint: Joint) -> float | None: ...
     def nm_per_a(self, joint: Joint) -> float | None:
-        """K_i·N·η: torque at the joint per current of its motor, where known.
+        """Return K_i·N·η, the torque at the joint per current of its motor, where known.
 
         Negative where motor and joint turn against each other: the current is the motor's own.
         """

@@ -263,7 +263,10 @@ class Axis:
         self._limit_position()
 
     def forget_home(self) -> None:
-        """Forget the zero: positions count from where the encoder was calibrated."""
+        """Forget the zero: positions count from where the encoder was calibrated.
+
+        On the bench that is the zero.
+        """
         self.is_homed = self.joint.is_on_bench
         zero_rad = self.joint.drive.joint_offset_rad if self.is_homed else 0.0
         self._place(zero_rad * self.motor_per_joint)
