@@ -27,6 +27,7 @@ from daq.loop.setup import Loop
 from daq.recording.bench_events import (
     PLAN,
     PLATEAU,
+    PLATEAU_DATA,
     PLATEAU_END,
     PROBLEM,
     RAMP,
@@ -37,6 +38,7 @@ from daq.recording.bench_events import (
     SWING,
     SWING_END,
     UNSETTLED,
+    PlateauData,
 )
 from daq.recording.states import State
 from daq.stream import messages as m
@@ -181,6 +183,7 @@ class BenchRun:
         self._set_mode("velocity", speed_rad_s)
         count = plan.header.plateaus
         self._note(PLATEAU, f"plateau {number} of {count}: {speed_rad_s:+.4g} rad/s")
+        self._note_data(PlateauData(joint_velocity_rad_s=speed_rad_s))
         began_s = self._now_s
         self._target_rad_s = speed_rad_s * self._motor_per_joint
         detector = SettlingDetector(
@@ -195,7 +198,11 @@ class BenchRun:
             is_lost = self._is_lagging() or (window_rad is not None and self._is_past(near))
             self._refuse_obstacles()
             if self._now_s - began_s > plan.settle_max_s or is_lost:
-                text = f"plateau {number} at {speed_rad_s:+.4g} rad/s: {detector.problem().text}"
+                why = detector.problem()
+                self._note_data(
+                    PlateauData(joint_velocity_rad_s=speed_rad_s, cause=why.code, remark=why.text)
+                )
+                text = f"plateau {number} at {speed_rad_s:+.4g} rad/s: {why.text}"
                 self._note(UNSETTLED, text, severity="warning")
                 yield from self._stop()
                 if window_rad is None:
@@ -373,6 +380,9 @@ class BenchRun:
 
     def _note(self, kind: str, text: str, *, severity: str = "info") -> None:
         self._loop.cycle.events.add(kind, text, severity=severity, source=self._axis.joint.name)
+
+    def _note_data(self, data: PlateauData) -> None:
+        self._note(PLATEAU_DATA, msgspec.json.encode(data).decode(), severity="debug")
 
     # --- when it goes wrong -----------------------------------------------------------------------
 

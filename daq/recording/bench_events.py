@@ -1,7 +1,7 @@
 """The events that a bench test writes into its recording, so that the file alone describes it.
 
-The kinds of events mark what was driven when, by their sample numbers; the text of `PLAN` is a
-`BenchHeader` as JSON. The program that drives the test writes them, the analysis reads them.
+The kinds of events mark what was driven when, by their sample numbers. The texts of `PLAN` and
+`PLATEAU_DATA` are JSON, all others are for people. Recordings of 0.1 have no `PLATEAU_DATA`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ PLATEAU, SETTLED, UNSETTLED, PLATEAU_END = (
     "bench-plateau-end",
 )
 """A speed is commanded; it has settled, or was given up; its measurement is over."""
+PLATEAU_DATA = "bench-plateau-data"
+"""The plateau that has just begun, or is about to be given up: a `PlateauData`."""
 RAMP, RAMP_END = "bench-ramp", "bench-ramp-end"
 """The current rises slowly from rest, until the joint moves."""
 STEP, STEP_END = "bench-step", "bench-step-end"
@@ -49,6 +51,20 @@ class MockTruth(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     torque_constant_nm_per_a: float
     saturation_per_a2: float
     """c in K_i/√(1 + c·iq²): how the torque constant falls with current."""
+
+
+class PlateauData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a recording says of one plateau.
+
+    Attributes:
+        joint_velocity_rad_s: What was commanded.
+        cause: Why it was given up, in a word (`daq.bench.settling.Unsettled`); empty if it was not.
+        remark: The same for people.
+    """
+
+    joint_velocity_rad_s: float
+    cause: str = ""
+    remark: str = ""
 
 
 class BenchHeader(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -24,6 +24,7 @@ from estimation.types import FloatArray
 
 SAMPLES_MAX = 5_000_000
 _SPEED = re.compile(r": ([+-][0-9.e+-]+) rad/s$")
+"""In the text of a plateau's event: all that recordings of version 0.1 say of its target."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +57,7 @@ class Span:
     cause: Cause | None = None
     """Of what kind the remark is."""
     target_rad_s: float | None = None
-    """Speed at the joint that the log says was commanded, in the digits for people."""
+    """Speed at the joint that was commanded; in recordings of version 0.1 to four digits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,12 +229,14 @@ class _Spans:
                 span = Span(begin=row, settled=None, end=row, target_rad_s=_speed(text))
             elif span is None:
                 continue
+            elif event_kind == ev.PLATEAU_DATA:
+                span = _with_data(span, text)
             elif event_kind == ev.SETTLED:
                 span = replace(span, settled=row)
             elif event_kind in (end_kind, ev.UNSETTLED, ev.PROBLEM):
                 span = replace(span, end=row)
                 if event_kind == ev.UNSETTLED:
-                    remark = text.partition(": ")[2] or text
+                    remark = span.remark or _remark_of_0_1(text)
                     cause = Cause.NOT_SETTLED if remark else None
                     span = replace(span, remark=remark, cause=cause)
                 elif event_kind == ev.PROBLEM:
@@ -243,6 +246,22 @@ class _Spans:
         if span is not None:
             spans.append(_interrupted(span, last))
         return tuple(spans)
+
+
+def _with_data(span: Span, text: str) -> Span:
+    """Return a plateau with what the recording says of it; as it is if that cannot be read."""
+    try:
+        data = msgspec.json.decode(text, type=ev.PlateauData)
+    except msgspec.MsgspecError:
+        return span
+    if not math.isfinite(data.joint_velocity_rad_s):
+        return span
+    return replace(span, target_rad_s=data.joint_velocity_rad_s, remark=data.remark)
+
+
+def _remark_of_0_1(text: str) -> str:
+    """Return the remark behind number and speed in the text for people."""
+    return text.partition(": ")[2] or text
 
 
 def _interrupted(span: Span, end: int, remark: str = "it was not finished") -> Span:

@@ -106,6 +106,8 @@ class BenchTest:
         jitter: Relative change of the periods at random, evenly up to this.
         has_counts: Whether the angle is known to an encoder count only.
         has_optional: Whether the board tells temperature, voltage and power.
+        has_plateau_data: Whether there are events that say for programs what a plateau is, as in
+            every recording since version 0.1.
         kp_a_per_rad: Gain of the position error.
         kd_a_s_per_rad: Gain with which encoder counts get into the current.
         limit_a: Current limit; 0 for the board's own.
@@ -123,6 +125,7 @@ class BenchTest:
         jitter: float = 0.0,
         has_counts: bool = True,
         has_optional: bool = True,
+        has_plateau_data: bool = False,
         kp_a_per_rad: float = 0.44,
         kd_a_s_per_rad: float = 0.0,
         limit_a: float = 9.0,
@@ -148,6 +151,7 @@ class BenchTest:
         self.random = np.random.default_rng(seed)
         self.noise_a, self.jitter, self.period_s = noise_a, jitter, period_s
         self.has_counts, self.has_optional = has_counts, has_optional
+        self.has_plateau_data = has_plateau_data
         self.kp_a_per_rad, self.kd_a_s_per_rad = kp_a_per_rad, kd_a_s_per_rad
         self.limit_a = limit_a
         self.drift_per_s = 0.0
@@ -193,7 +197,10 @@ class BenchTest:
         number = len(self._spans[ev.PLATEAU]) + 1
         joint_rad_s = target_rad_s / self.drive.reduction
         text = f"plateau {number} of 99: {joint_rad_s:+.4g} rad/s"
+        data = ev.PlateauData(joint_velocity_rad_s=joint_rad_s, remark=unsettled or "")
         marks: list[tuple[int, str, str]] = [(0, ev.PLATEAU, text)]
+        if self.has_plateau_data:
+            marks.append((0, ev.PLATEAU_DATA, msgspec.json.encode(data).decode()))
         if unsettled is None:
             marks += [
                 (settled, ev.SETTLED, f"plateau {number} settled after {settle_s:.2f} s"),
@@ -204,7 +211,7 @@ class BenchTest:
             marks.append((len(t_s) - 1, ev.UNSETTLED, text))
         self._add(part, ev.PLATEAU, marks, settled if unsettled is None else None, fault)
         last = self._spans[ev.PLATEAU][-1]
-        speed = float(f"{joint_rad_s:+.4g}")
+        speed = joint_rad_s if self.has_plateau_data else float(f"{joint_rad_s:+.4g}")
         self._spans[ev.PLATEAU][-1] = (*last[:3], speed, unsettled or "")
 
     def turn_to(self, angle_rad: float) -> None:

@@ -28,7 +28,7 @@ from daq.bench.plan import (
 )
 from daq.bench.run import BenchRun
 from daq.loop.schedule import Chore
-from daq.recording.bench_events import BenchHeader, LoadArm
+from daq.recording.bench_events import PLATEAU_DATA, BenchHeader, LoadArm, PlateauData
 from daq.recording.states import Mode, State
 from daq.robot import parse_robot, robot_text
 from daq.robot.editing.edit import bench_text, with_velocity_gains
@@ -138,7 +138,13 @@ class Bench:
     @property
     def kinds(self) -> list[str]:
         """Of the test's own events, in their order."""
-        return [event.kind for event in self.rig.events if event.kind.startswith("bench-")]
+        kinds = [event.kind for event in self.rig.events if event.kind.startswith("bench-")]
+        return [kind for kind in kinds if kind != PLATEAU_DATA]
+
+    @property
+    def data(self) -> list[PlateauData]:
+        """What the recording says of the plateaus, for programs."""
+        return [msgspec.json.decode(text, type=PlateauData) for text in self.texts(PLATEAU_DATA)]
 
     def texts(self, kind: str) -> list[str]:
         return [event.text for event in self.rig.events if event.kind == kind]
@@ -176,6 +182,10 @@ def test_everything_happens_once_and_in_order(whole: Bench) -> None:
     }
     assert whole.rig.state is State.IDLE
     assert whole.rig.machine.reason == "everything is done"
+    assert whole.data == [
+        PlateauData(joint_velocity_rad_s=planned.joint_velocity_rad_s)
+        for planned in whole.plan.plateaus
+    ]
     (header,) = whole.texts("bench-plan")
     assert msgspec.json.decode(header, type=BenchHeader) == whole.plan.header
     assert {event.source for event in whole.rig.events if event.kind.startswith("bench")} == {JOINT}
@@ -476,6 +486,11 @@ def test_plateaus_after_one_that_saturated(tmp_path: Path) -> None:
     check_order(bench.kinds)
     driven = [kind for kind in bench.kinds if kind in ("bench-settled", "bench-unsettled")]
     assert [kind == "bench-settled" for kind in driven] == [True, False, True, False, True]
+    given_up = [data for data in bench.data if data.cause]
+    assert [(d.joint_velocity_rad_s, d.cause) for d in given_up] == [
+        (4.5, "saturated"),
+        (-4.5, "saturated"),
+    ]
     for number, text in zip((2, 4), bench.texts("bench-unsettled"), strict=True):
         assert text.startswith(f"plateau {number} at ")
         assert "0.25 A" in text

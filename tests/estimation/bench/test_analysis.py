@@ -90,6 +90,7 @@ def lose_a_few(part: Part, inside: slice) -> None:
         part[name] = np.delete(part[name], np.s_[inside.start + 20 : inside.start + 23])
 
 
+@pytest.mark.parametrize("is_of_0_1", [True, False])
 @pytest.mark.parametrize("has_optional", [True, False])
 @pytest.mark.parametrize(
     ("joint", "text"),
@@ -100,9 +101,15 @@ def lose_a_few(part: Part, inside: slice) -> None:
     ],
 )
 def test_a_file_is_read_as_the_joint_it_is_of(
-    tmp_path: Path, joint: str, text: str, has_optional: bool
+    tmp_path: Path, *, joint: str, text: str, has_optional: bool, is_of_0_1: bool
 ) -> None:
-    bench = BenchTest(text=text, joint=joint, has_optional=has_optional, jitter=0.1)
+    bench = BenchTest(
+        text=text,
+        joint=joint,
+        has_optional=has_optional,
+        has_plateau_data=not is_of_0_1,
+        jitter=0.1,
+    )
     bench.plateau(20.0)
     bench.plateau(-20.0, fault=lose_a_few)
     bench.plateau(40.0, unsettled="it oscillates: try --kp 1")
@@ -528,7 +535,8 @@ TEXTS = {
 @pytest.mark.parametrize("name", TEXTS)
 def test_no_text_of_an_event_does_harm(tmp_path: Path, name: str) -> None:
     """A bug: a speed that was none ended in a ValueError of `float`."""
-    bench = BenchTest().sweep((20.0, 60.0), repetitions=2, settle_s=0.02)
+    bench = BenchTest(has_plateau_data=True)
+    bench.sweep((20.0, 60.0), repetitions=2, settle_s=0.02)
     bench.plateau(40.0, unsettled="dull", settle_s=0.02)
     text = TEXTS[name]
     events = [(seq, kind, text) for seq, kind, _ in bench.events]
