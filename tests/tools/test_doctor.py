@@ -72,7 +72,7 @@ def test_a_mock_can_run(armature: Armature, profile: str) -> None:
     assert report.keys() == {"robot", "link", "can_run", "findings"}
     assert report["can_run"] is True
     for finding in report["findings"]:
-        assert finding.keys() == {"level", "subject", "text", "fix"}
+        assert finding.keys() == {"level", "subject", "text", "fix", "code"}
         assert finding["level"] in ("ok", "note", "warning")
     assert "50 of 50" in texts(report, "board bench")
     others = {"arm": (), "uomodri": ("udriver2",), "udriver2": ("uomodri",)}[profile]
