@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from daq.robot import Robot
 from estimation.errors import EstimationError, InfeasibleParametersError
 from estimation.identification.data.gathering import Gathered, gather, open_datasets
 from estimation.identification.estimators.bounds import bounds_of
@@ -17,11 +19,11 @@ from estimation.identification.estimators.relaxation import relax_bounds
 from estimation.identification.evaluation.data_checks import check_data
 from estimation.identification.evaluation.judging import judge
 from estimation.identification.evaluation.traces import Trace, make_trace, residual_tests
-from estimation.identification.evaluation.uncertainty import find_uncertainty
+from estimation.identification.evaluation.uncertainty import Uncertainty, find_uncertainty
 from estimation.identification.evaluation.verdict import reach_verdict
 from estimation.identification.optional_steps import find_instruments, find_payload, find_simulation
 from estimation.identification.output.tables import base_table, parameter_table, with_coverage
-from estimation.identification.request import IdentificationOutcome, Request
+from estimation.identification.request import Request
 from estimation.identification.result import FailedMethod, Identification, MethodResult
 from estimation.model.base import condition_numbers
 from estimation.model.parameters import cad_vector
@@ -32,6 +34,27 @@ __all__ = ["IdentificationOutcome", "Request", "identify"]
 
 PREFERRED = ("cls2", "cls2-wls", "cls3", "cls2-prior", "slsqp", "sa")
 """Whose parameters are written, in this order, if they are physically consistent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentificationOutcome:
+    """What came out.
+
+    Attributes:
+        result: Everything that is said.
+        robot: That was identified.
+        robot_text: Its file.
+        problem: What the estimators got.
+        uncertainty: Of base parameters.
+        traces: Torques over time, of identification and validation.
+    """
+
+    result: Identification
+    robot: Robot
+    robot_text: str
+    problem: Problem
+    uncertainty: Uncertainty
+    traces: tuple[Trace, ...]
 
 
 def identify(

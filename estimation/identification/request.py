@@ -1,19 +1,46 @@
-"""What an identification is asked to do, and what comes out of it."""
+"""What an identification is asked to do: recordings, methods, and the user's overrides."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from daq.robot import Robot
-from estimation.identification.data.reduction import BLOCK_S
-from estimation.identification.data.samples import Overrides
-from estimation.identification.estimators.methods import DEFAULT_METHODS
-from estimation.identification.estimators.problem import Problem
-from estimation.identification.evaluation.traces import Trace
-from estimation.identification.evaluation.uncertainty import Uncertainty
-from estimation.identification.result import Identification
+from estimation.signals.settings import Differences, Method, Velocity
+
+DEFAULT_METHODS: Final = ("cad", "uls", "wls", "cls1", "cls2", "cls3")
+"""What is compared unless told otherwise ([RAM 2021], and weights)."""
+BLOCK_S = 0.5
+"""Length of a block of time: ten times what residuals remember after filters of 15 Hz and more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overrides:
+    """What the user decides; None for what follows from the samples.
+
+    Attributes:
+        cutoff_hz: Of the low-pass.
+        velocity: `measured` or `differentiated`.
+        method: `butterworth` or `fft`.
+        differences: `sixth` or `second`.
+        slow_rad_s: Joints slower than this do not count in a row; 0 uses all rows.
+        all_modes: Whether to use rows in which no trajectory was played.
+        rows: Part of the time that is used, as shares of the whole.
+        is_outside: Whether to use what `rows` leaves out instead.
+        is_averaged: Whether to average over the periods of a motion that repeats itself.
+    """
+
+    cutoff_hz: float | None = None
+    velocity: Velocity | None = None
+    method: Method = "butterworth"
+    differences: Differences = "sixth"
+    slow_rad_s: float | None = None
+    all_modes: bool = False
+    rows: tuple[float, float] = (0.0, 1.0)
+    is_outside: bool = False
+    is_averaged: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,24 +81,3 @@ class Request:
     is_relaxed: bool = False
     truth_of: Callable[[str, Robot], Robot | None] = lambda _link, _robot: None
     version: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IdentificationOutcome:
-    """What came out.
-
-    Attributes:
-        result: Everything that is said.
-        robot: That was identified.
-        robot_text: Its file.
-        problem: What the estimators got.
-        uncertainty: Of base parameters.
-        traces: Torques over time, of identification and validation.
-    """
-
-    result: Identification
-    robot: Robot
-    robot_text: str
-    problem: Problem
-    uncertainty: Uncertainty
-    traces: tuple[Trace, ...]

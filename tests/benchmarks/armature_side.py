@@ -12,20 +12,19 @@ import time
 from pathlib import Path
 
 import cvxpy  # noqa: F401 - estimators import it when they are first used
+from tests.datasets import open_dataset
 
 from estimation.identification.data.gathering import reduce_samples
-from estimation.identification.data.reduction import BLOCK_S
-from estimation.identification.data.samples import Overrides, Samples, choose_preparation
+from estimation.identification.data.samples import Samples, choose_preparation
 from estimation.identification.data.segments import Segments
 from estimation.identification.estimators.bounds import bounds_of
 from estimation.identification.estimators.methods import METHODS
 from estimation.identification.estimators.problem import Problem
 from estimation.identification.pipeline import identify
-from estimation.identification.request import Request
+from estimation.identification.request import BLOCK_S, Overrides, Request
 from estimation.model.base import find_base
 from estimation.model.parameters import cad_vector, choose_parameters
 from estimation.model.regressor import Regressor
-from tests.datasets import open_dataset
 from tests.support.identification_examples import fourier_motion
 
 REGRESSOR_ROWS = 20_000

@@ -24,7 +24,8 @@ from tools.shared.progress import progress_steps
 from tools.version import __version__
 
 if TYPE_CHECKING:
-    from estimation.identification.pipeline import IdentificationOutcome, Request
+    from estimation.identification.pipeline import IdentificationOutcome
+    from estimation.identification.request import Request
 
 _NAMES = (
     "cad, uls, wls, irls, tls, iv, cls1, cls2, cls3, cls2-prior, cls2-wls, slsqp, sa, or all;"
@@ -180,12 +181,8 @@ def _written(
 
 
 def _request(arguments: argparse.Namespace) -> Request:
-    from estimation.identification.data.samples import Overrides
-    from estimation.identification.estimators.methods import (
-        DEFAULT_METHODS,
-        METHODS,
-    )
-    from estimation.identification.pipeline import Request
+    from estimation.identification.estimators.methods import METHODS
+    from estimation.identification.request import DEFAULT_METHODS, Overrides, Request
 
     problems = []
     names = list(dict.fromkeys(n for word in arguments.method for n in word.split(",") if n))

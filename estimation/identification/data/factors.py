@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -133,6 +134,18 @@ class Factors:
         norms, _ = self.joint_errors(beta)
         rms: FloatArray = norms / np.sqrt(np.maximum(self.rows.sum(axis=0), 1))
         return rms
+
+
+class Data(NamedTuple):
+    """Factors of some recordings.
+
+    Attributes:
+        moving: Of the rows that count.
+        everything: Of all rows.
+    """
+
+    moving: Factors
+    everything: Factors
 
 
 def triangular(matrix: FloatArray) -> FloatArray:

@@ -14,11 +14,11 @@ from daq.recording.text import plain
 from daq.robot import Robot, parse_robot
 from daq.robot.geometry import joint_poses
 from estimation.errors import DatasetError
+from estimation.identification.data.factors import Data
 from estimation.identification.data.reduction import Reducer
-from estimation.identification.data.samples import Overrides, Samples, choose_preparation
+from estimation.identification.data.samples import Samples, choose_preparation
 from estimation.identification.data.segments import Segments
-from estimation.identification.evaluation.judging import Data
-from estimation.identification.request import Request
+from estimation.identification.request import Overrides, Request
 from estimation.identification.result import RecordingSummary
 from estimation.model.base import BaseParameters, find_base
 from estimation.model.parameters import choose_parameters
@@ -201,6 +201,7 @@ def check_distinct(recordings: Sequence[Recording]) -> None:
                 f"{recording.path}: holds the same samples as {seen[samples]}; leave one out"
             )
         seen[samples] = recording.path
+        recording.drop_caches()
 
 
 def reduce_samples(

@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 
 from estimation.errors import DatasetError
 from estimation.identification.data.factors import Factors, triangular
+from estimation.identification.request import BLOCK_S
 from estimation.model.base import BaseParameters
 from estimation.model.regressor import Regressor
 from estimation.signals.preparation import Prepared
 from estimation.types import FloatArray
 
-BLOCK_S = 0.5
-"""Length of a block: ten times what residuals remember after filters of 15 Hz and more."""
 BLOCKS_MAX = 400
 PIECE_SAMPLES = 2000
 """Rows of Φ that are in memory at once."""

@@ -3,49 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from estimation.errors import DatasetError
 from estimation.identification.data.segments import Segments
+from estimation.identification.request import Overrides
 from estimation.recordings.segment import Segment
 from estimation.signals.preparation import PreparationSettings, Prepared, choose_settings, prepare
 from estimation.signals.repetition import average_repetitions, find_period_s
-from estimation.signals.settings import Differences, Method, Velocity
 from estimation.types import FloatArray
 
 KEPT_ROWS_MAX = 250_000
 """Prepared rows that are kept in memory; more are read and prepared again each time."""
 SLOW_SHARE = 0.03
 """Of a joint's highest speed: below it a joint may stick, and friction be anything."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overrides:
-    """What the user decides; None for what follows from the samples.
-
-    Attributes:
-        cutoff_hz: Of the low-pass.
-        velocity: `measured` or `differentiated`.
-        method: `butterworth` or `fft`.
-        differences: `sixth` or `second`.
-        slow_rad_s: Joints slower than this do not count in a row; 0 uses all rows.
-        all_modes: Whether to use rows in which no trajectory was played.
-        rows: Part of the time that is used, as shares of the whole.
-        is_outside: Whether to use what `rows` leaves out instead.
-        is_averaged: Whether to average over the periods of a motion that repeats itself.
-    """
-
-    cutoff_hz: float | None = None
-    velocity: Velocity | None = None
-    method: Method = "butterworth"
-    differences: Differences = "sixth"
-    slow_rad_s: float | None = None
-    all_modes: bool = False
-    rows: tuple[float, float] = (0.0, 1.0)
-    is_outside: bool = False
-    is_averaged: bool = False
 
 
 class Samples:

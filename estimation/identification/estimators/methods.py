@@ -80,5 +80,3 @@ METHODS: Final = {
     )
 }
 """In the order of the comparison table."""
-DEFAULT_METHODS: Final = ("cad", "uls", "wls", "cls1", "cls2", "cls3")
-"""What is compared unless told otherwise ([RAM 2021], and weights)."""

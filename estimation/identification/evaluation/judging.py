@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
 from estimation.errors import EstimationError
-from estimation.identification.data.factors import Factors, folds
+from estimation.identification.data.factors import Data, folds
 from estimation.identification.estimators.constrained import find_consistent
 from estimation.identification.estimators.constraints import opposing
 from estimation.identification.estimators.methods import METHODS
@@ -24,18 +23,6 @@ from estimation.types import FloatArray
 
 POSTURES = 200
 """Drawn within the joint limits, for B(q)."""
-
-
-class Data(NamedTuple):
-    """Factors of some recordings.
-
-    Attributes:
-        moving: Of the rows that count.
-        everything: Of all rows.
-    """
-
-    moving: Factors
-    everything: Factors
 
 
 def find_errors(data: Data, beta: FloatArray) -> ErrorsPercent:

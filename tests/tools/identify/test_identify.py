@@ -27,7 +27,8 @@ import tools.identify.verb
 from daq.recording import open_recording
 from daq.robot import Inertia, load_robot, parse_robot, robot_text
 from daq.robot.editing.edit import with_links
-from estimation.identification.estimators.methods import DEFAULT_METHODS, METHODS
+from estimation.identification.estimators.methods import METHODS
+from estimation.identification.request import DEFAULT_METHODS
 from estimation.identification.result import Identification
 from estimation.model.parameters import choose_parameters
 from estimation.model.regressor import Regressor

@@ -23,7 +23,8 @@ from estimation.identification.data.gathering import (
     reduce_samples,
     summary_of,
 )
-from estimation.identification.data.samples import Overrides, Samples, choose_preparation
+from estimation.identification.data.samples import Samples, choose_preparation
+from estimation.identification.request import Overrides
 from estimation.signals.preparation import PreparationSettings
 
 

@@ -22,16 +22,18 @@ from identification_examples import (
     true_theta,
 )
 
+from estimation.identification.data.factors import Data
 from estimation.identification.estimators.constrained import estimate_cls2
 from estimation.identification.estimators.linear import estimate_uls
-from estimation.identification.estimators.methods import DEFAULT_METHODS, METHODS, estimate_cad
+from estimation.identification.estimators.methods import METHODS, estimate_cad
 from estimation.identification.estimators.problem import Estimate, Problem
 from estimation.identification.evaluation.data_checks import DataChecks
-from estimation.identification.evaluation.judging import Data, judge
+from estimation.identification.evaluation.judging import judge
 from estimation.identification.evaluation.traces import ROWS_MAX, Trace, make_trace, residual_tests
 from estimation.identification.evaluation.uncertainty import Uncertainty, find_uncertainty
 from estimation.identification.evaluation.verdict import reach_verdict
 from estimation.identification.output.tables import base_table, parameter_table, with_coverage
+from estimation.identification.request import DEFAULT_METHODS
 from estimation.identification.result import (
     ErrorsPercent,
     MethodResult,
