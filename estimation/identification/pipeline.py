@@ -190,7 +190,7 @@ def _run_methods(
         try:
             estimate = METHODS[name].estimate(problem)
         except EstimationError as error:
-            failed.append(FailedMethod(name=name, reason=str(error)))
+            failed.append(FailedMethod(name=name, reason=str(error), code=error.code))
             if isinstance(error, InfeasibleParametersError):
                 infeasible = infeasible or error
             continue
@@ -200,7 +200,7 @@ def _run_methods(
         raise infeasible  # physically consistent links were asked for, and there are none
     if not results:
         reasons = "; ".join(f"{method.name}: {method.reason}" for method in failed)
-        raise EstimationError(f"no method could be used: {reasons}")
+        raise EstimationError(f"no method could be used: {reasons}", code="no-method")
     return results, failed
 
 

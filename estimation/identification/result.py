@@ -67,6 +67,8 @@ class FailedMethod(_Part, frozen=True, kw_only=True):
 
     name: str
     reason: str
+    code: str = ""
+    """Of the error; empty where it has none."""
 
 
 class BaseParameter(_Part, frozen=True, kw_only=True):
@@ -166,6 +168,8 @@ class Verdict(_Part, frozen=True, kw_only=True):
     scope: str
     doubts: tuple[str, ...] = ()
     """Why one should look before using it; they are in the text, too."""
+    codes: tuple[str, ...] = ()
+    """Of the problems and then of the doubts: what was found, in a word for programs."""
 
 
 class RecordingSummary(_Part, frozen=True, kw_only=True):

@@ -148,14 +148,15 @@ def common_text(recordings: Sequence[Recording]) -> str:
         DatasetError: They are of different robots.
     """
     if not recordings:
-        raise DatasetError("there is no recording to identify from")
+        raise DatasetError("there is no recording to identify from", code="no-recording")
     first, *others = recordings
     for other in others:
         if _kinematics(other.robot) != _kinematics(first.robot):
             raise DatasetError(
                 f"{other.path}: was recorded with robot {other.robot.name}, {first.path} with "
                 f"{first.robot.name}, and their joints differ; identify them apart, or name one "
-                "with --robot"
+                "with --robot",
+                code="different-robots",
             )
     return first.robot_text
 
@@ -176,7 +177,8 @@ def check_joints(robot: Robot, recordings: Sequence[Recording]) -> None:
             raise DatasetError(
                 f"{recording.path}: has the joints {', '.join(recording.joint_names)}, robot "
                 f"{robot.name} has {', '.join(names)}; names and order must be the same: rename "
-                "them in the robot file, or import the data again with it"
+                "them in the robot file, or import the data again with it",
+                code="other-joints",
             )
 
 
@@ -198,7 +200,8 @@ def check_distinct(recordings: Sequence[Recording]) -> None:
         samples = (count, recording.period_ns, q_rad, tau_nm)
         if samples in seen:
             raise DatasetError(
-                f"{recording.path}: holds the same samples as {seen[samples]}; leave one out"
+                f"{recording.path}: holds the same samples as {seen[samples]}; leave one out",
+                code="same-samples",
             )
         seen[samples] = recording.path
         recording.drop_caches()
@@ -227,9 +230,12 @@ def reduce_samples(
     try:
         moving = reducer.factors()
     except DatasetError as error:
-        raise DatasetError(f"{names}: {error}") from error
+        raise DatasetError(f"{names}: {error}", code=error.code) from error
     if not np.any(moving.of_joints[..., base.rank]):
-        raise DatasetError(f"{names}: the torque is zero throughout: there is nothing to identify")
+        raise DatasetError(
+            f"{names}: the torque is zero throughout: there is nothing to identify",
+            code="zero-torque",
+        )
     return Data(moving, moving.united(reducer.left_out()))
 
 

@@ -114,7 +114,8 @@ class Reducer:
         if not self._blocks or (counts and not any(block.rows[0].any() for block in self._blocks)):
             raise DatasetError(
                 "no rows are left once borders are trimmed and slow rows excluded: record for "
-                "longer, move faster, or exclude less"
+                "longer, move faster, or exclude less",
+                code="no-rows",
             )
         place = 0 if counts else 1
         return Factors(

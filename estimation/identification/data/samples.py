@@ -141,7 +141,8 @@ def choose_preparation(
     if not speeds:
         raise DatasetError(
             f"{', '.join(map(str, segments.paths))}: too short: nothing is left once the borders "
-            f"of filtered segments are trimmed (low-pass at {settings.cutoff_hz:g} Hz)"
+            f"of filtered segments are trimmed (low-pass at {settings.cutoff_hz:g} Hz)",
+            code="too-short",
         )
     fastest = np.max(speeds, axis=0)
     limits = tuple(float(f"{SLOW_SHARE * speed:.3g}") for speed in fastest)

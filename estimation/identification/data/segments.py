@@ -71,12 +71,16 @@ class Segments:
                 if round(segment.rate_hz - rate_hz, 3):
                     raise DatasetError(
                         f"the recordings have different rates ({rate_hz:g}, "
-                        f"{segment.rate_hz:g} Hz): identify them one by one"
+                        f"{segment.rate_hz:g} Hz): identify them one by one",
+                        code="different-rates",
                     )
                 yield segment
             if is_empty:
                 why = _why(dataset)
-                raise DatasetError(f"{dataset.path}: holds no samples that could be used{why}")
+                raise DatasetError(
+                    f"{dataset.path}: holds no samples that could be used{why}",
+                    code="no-usable-rows",
+                )
 
 
 def _why(dataset: OpenDataset) -> str:

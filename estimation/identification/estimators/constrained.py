@@ -87,7 +87,8 @@ def estimate_cls2_prior(problem: Problem) -> Estimate:
     """
     if problem.cad is None:
         raise EstimationError(
-            "a prior from CAD needs links in the robot file: add them, or use another method"
+            "a prior from CAD needs links in the robot file: add them, or use another method",
+            code="no-links",
         )
     return _estimate("cls2-prior", problem, Realism.CONSISTENT, has_prior=True)
 
@@ -190,7 +191,7 @@ def _prior(problem: Problem, x: cp.Variable, scales: Scales) -> cp.Expression:
     D = −log det(J·J_CAD⁻¹) + tr(J·J_CAD⁻¹) − 4 is ½‖δ‖² for small relative changes δ.
     """
     if problem.cad is None:
-        raise EstimationError("there is no CAD to be near to")
+        raise EstimationError("there is no CAD to be near to", code="no-links")
     rank = problem.base.rank
     factor = problem.factors.total()
     size2 = float(factor[:, rank] @ factor[:, rank])
@@ -215,13 +216,15 @@ def _explain(
     if not helps:
         raise EstimationError(
             f"the solver ended with {status!r} though the constraints can be kept: check the "
-            "scales of the data (units?) and the robot file's masses"
+            "scales of the data (units?) and the robot file's masses",
+            code="unsolved",
         )
     relaxed = "; ".join(bound.words(3) for bound in helps)
     conflict = _conflict(fixed, link_bounds(x, problem.bounds, scales, realism=realism))
     raise InfeasibleParametersError(
         f"no arm keeps all constraints: these contradict each other: {'; '.join(conflict)}. The "
-        f"least that would help is to relax {relaxed}; mend the robot file, or use --relax"
+        f"least that would help is to relax {relaxed}; mend the robot file, or use --relax",
+        code="contradicting-bounds",
     )
 
 

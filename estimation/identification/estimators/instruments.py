@@ -107,16 +107,18 @@ def estimate_iv(problem: Problem) -> Estimate:
         if undriven:
             raise EstimationError(
                 "instrumental variables need the control loop, and the robot file states no drive "
-                f"of {', '.join(undriven)}"
+                f"of {', '.join(undriven)}",
+                code="no-drives",
             )
         raise EstimationError(
             "instrumental variables need the reference and the gains of the controller; imported "
-            "data have none"
+            "data have none",
+            code="no-reference",
         )
     theta = estimate_cls2(problem).theta
     beta = estimate_wls(problem).beta
     if theta is None:
-        raise EstimationError("there are no parameters to simulate with")
+        raise EstimationError("there are no parameters to simulate with", code="no-parameters")
     weights = joint_weights(problem.factors, beta)
     total = problem.factors.total(weights)[:, : problem.base.rank]
     notes: list[str] = []
@@ -164,12 +166,15 @@ def _solve(
     lengths = np.sqrt(squares)
     if not lengths.all():
         solve(problem.factors.total(), rank, base_symbols(problem))  # says what is missing
-        raise EstimationError("the simulated motion does not excite all base parameters")
+        raise EstimationError(
+            "the simulated motion does not excite all base parameters", code="not-excited"
+        )
     matrix = moments[:, :rank] / lengths[0][:, np.newaxis] / lengths[1]
     if not np.linalg.cond(matrix) < _UNLIKE:
         raise EstimationError(
             "the instruments do not resemble the motion: the condition number of ZᵀΦ is "
-            f"{np.linalg.cond(matrix):.2g}; the model or the recorded gains are far off"
+            f"{np.linalg.cond(matrix):.2g}; the model or the recorded gains are far off",
+            code="unlike-instruments",
         )
     beta: FloatArray = np.linalg.solve(matrix, moments[:, rank] / lengths[0]) / lengths[1]
     return beta
@@ -191,7 +196,9 @@ def _aligned(
                 yield part, _rows_of(motion, rows)
                 break
         else:
-            raise DatasetError(f"{part.source}: has samples that no instruments belong to")
+            raise DatasetError(
+                f"{part.source}: has samples that no instruments belong to", code="no-instruments"
+            )
 
 
 def _rows_of(motion: Prepared, rows: Rows) -> Prepared:

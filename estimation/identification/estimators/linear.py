@@ -52,7 +52,8 @@ def solve(factor: FloatArray, rank: int, symbols: tuple[str, ...] = ()) -> Float
         raise DatasetError(
             f"the data hold {rank - int(missing.sum())} of {rank} base parameters: nothing tells "
             f"{', '.join(names[:12])}{' …' if len(names) > 12 else ''} (or a combination of them);"
-            " record a motion that excites them (`armature excite`), or leave terms out"
+            " record a motion that excites them (`armature excite`), or leave terms out",
+            code="not-excited",
         )
     beta: FloatArray = solve_triangular(upper / scales, factor[:rank, rank]) / scales
     return beta
@@ -139,7 +140,7 @@ def estimate_irls(problem: Problem) -> Estimate:
             part = triangular(weighted.reshape(-1, rank + 1))
             factor = part if factor is None else triangular(np.vstack([factor, part]))
         if factor is None:
-            raise DatasetError("there are no samples to weigh")
+            raise DatasetError("there are no samples to weigh", code="no-rows")
         new = solve(factor, rank, base_symbols(problem))
         change = float(np.linalg.norm(new - beta) / np.linalg.norm(new))
         beta, reduced = new, 100.0 * light / max(rows, 1)
@@ -164,13 +165,16 @@ def estimate_tls(problem: Problem) -> Estimate:
     norms = np.linalg.norm(factor, axis=0)
     if not norms.all():
         solve(factor, rank, base_symbols(problem))  # says what is missing
-        raise DatasetError("the torque is zero throughout: there is nothing to identify")
+        raise DatasetError(
+            "the torque is zero throughout: there is nothing to identify", code="zero-torque"
+        )
     _, _, directions = np.linalg.svd(factor / norms)
     last = directions[-1]
     if abs(last[-1]) < 1e-6:
         raise DatasetError(
             "total least squares has no solution: the columns of the regressor explain each other "
-            "better than they explain the torque; excite the arm more"
+            "better than they explain the torque; excite the arm more",
+            code="no-solution",
         )
     beta = -last[:-1] / last[-1] * norms[-1] / norms[:-1]
     return Estimate(method="tls", beta=beta)

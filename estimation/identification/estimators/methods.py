@@ -53,7 +53,9 @@ def estimate_cad(problem: Problem) -> Estimate:
         joints = problem.regressor.robot.joints
         bare = [joint.name for joint in joints if joint.link is None]
         lacks = "no links" if len(bare) == len(joints) else f"no link for {', '.join(bare)}"
-        raise EstimationError(f"the robot file has {lacks}, so there is no CAD to compare with")
+        raise EstimationError(
+            f"the robot file has {lacks}, so there is no CAD to compare with", code="no-links"
+        )
     return Estimate(method="cad", beta=problem.base.of(problem.cad), theta=problem.cad)
 
 

@@ -67,7 +67,8 @@ def estimate_slsqp(problem: Problem) -> Estimate:
         raise EstimationError(
             f"none of {tried} starts of SLSQP ended with an arm that keeps the constraints (the "
             f"last one broke: {', '.join(broken[:4])}); method cls2 says whether they contradict "
-            "each other"
+            "each other",
+            code="no-feasible-start",
         )
     best_cost, best = min(found, key=lambda pair: pair[0])
     same = sum(cost <= best_cost * (1.0 + _SAME) + 1e-12 for cost, _ in found)

@@ -96,7 +96,9 @@ def make_space(problem: Problem) -> SearchSpace:
     factor = problem.factors.total()
     size = float(np.linalg.norm(factor[:, rank]))
     if not size > 0.0:
-        raise EstimationError("the torque is zero throughout: there is nothing to identify")
+        raise EstimationError(
+            "the torque is zero throughout: there is nothing to identify", code="zero-torque"
+        )
     names, matrix, limits = _linear_constraints(problem, scales)
     low, high = _box(problem, scales)
     return SearchSpace(

@@ -34,16 +34,32 @@ _STILL = 5e-3
 """Of the fastest joint's speed: a joint that is slower than this is at rest."""
 
 
+class Finding(NamedTuple):
+    """Something that speaks against a result.
+
+    Attributes:
+        code: What was found, in a word for programs.
+        text: The same for people.
+        joints: Names of the joints it is about; none where it is about all.
+        value: The number it is about, in SI or as a ratio; None where there is none.
+    """
+
+    code: str
+    text: str
+    joints: tuple[str, ...] = ()
+    value: float | None = None
+
+
 class DataChecks(NamedTuple):
-    """Sentences.
+    """What looks like a mistake.
 
     Attributes:
         problems: Why the result is not to be used.
         doubts: Why one should look before using it.
     """
 
-    problems: tuple[str, ...] = ()
-    doubts: tuple[str, ...] = ()
+    problems: tuple[Finding, ...] = ()
+    doubts: tuple[Finding, ...] = ()
 
 
 def check_data(
@@ -59,25 +75,35 @@ def check_data(
     names = problem.regressor.parameters.joint_names
     fits = [_own_fit(problem, joint) for joint in range(len(names))]
     turned, strange = _turned(problem, fits), _strange(problem, fits)
-    problems = [f"the torque of {name} seems to have the opposite sign" for name in turned]
+    problems = [
+        Finding("opposite-sign", f"the torque of {name} seems to have the opposite sign", (name,))
+        for name in turned
+    ]
     if strange:
-        problems.append(
+        text = (
             f"the torque of {', '.join(strange)} does not belong to its motion: check the order of "
             "the columns"
         )
-    doubts = [*_cad_doubts(problem), *(note for each in recordings for note in each.notes)]
+        problems.append(Finding("other-motion", text, tuple(strange)))
+    doubts = list(_cad_doubts(problem))
+    doubts += [Finding("doubtful-recording", note) for each in recordings for note in each.notes]
     if traces:
         doubts += [
-            f"{name} hardly moves: its friction and inertia are not known"
+            Finding(
+                "still-joint",
+                f"{name} hardly moves: its friction and inertia are not known",
+                (name,),
+            )
             for name in still_joints(traces[0], names)
         ]
         late_s = torque_delay_s(traces[0])
         if late_s is not None:
             side = "later" if late_s > 0.0 else "earlier"
-            doubts.append(
+            text = (
                 f"torques seem to be measured at least {1e3 * abs(late_s):.2g} ms {side} than "
                 "positions, which changes friction"
             )
+            doubts.append(Finding("delayed-torque", text, value=late_s))
     return DataChecks(tuple(problems), tuple(doubts))
 
 
@@ -175,7 +201,7 @@ def _strange(problem: Problem, fits: Sequence[_OwnFit]) -> list[str]:
     ]
 
 
-def _cad_doubts(problem: Problem) -> Iterator[str]:
+def _cad_doubts(problem: Problem) -> Iterator[Finding]:
     """Yield what a comparison with CAD says of units, zeros and directions."""
     if problem.cad is None:
         return
@@ -189,12 +215,14 @@ def _cad_doubts(problem: Problem) -> Iterator[str]:
     scales = (both[is_known] / sizes[is_known] ** 2)[likeness > _LIKE_CAD]
     scale = float(np.median(scales)) if len(scales) else 1.0
     if not 1.0 / _OTHER_UNIT < scale < _OTHER_UNIT:
-        yield (
+        text = (
             f"torques are {scale:.2g} times what CAD expects: check their unit, the side of the "
             "gear, and whether they are currents"
         )
+        yield Finding("other-unit", text, value=scale)
     elif np.linalg.norm(measured - expected) > _NOTHING_LIKE_CAD * np.linalg.norm(measured):
-        yield (
+        text = (
             "torques are nothing like what CAD expects: check zeros, directions and order of the "
             "joints, and whether gravity is in the torques"
         )
+        yield Finding("unlike-cad", text)

@@ -79,8 +79,9 @@ def bootstrap(
     count = len(starts)
     if count < 4:
         raise DatasetError(
-            f"the data are {count} blocks of time, at least 4 are due to tell how sure parameters "
-            "are; record for longer"
+            f"the data are {count} blocks of time, but intervals need at least 4; record for "
+            "longer",
+            code="few-blocks",
         )
     inverse = _inverse(factors.total()[:rank, :rank])
     direction = np.zeros(rank + 2)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from estimation.identification.evaluation.data_checks import DataChecks
+from estimation.identification.evaluation.data_checks import DataChecks, Finding
 from estimation.identification.result import (
     BaseParameter,
     MethodResult,
@@ -59,14 +59,16 @@ def reach_verdict(
     if floor is not None:
         ratio = row.identification.moving / max(floor.identification.moving, 1e-12)
         if ratio > _CONTRADICT:
-            problems.append("its constraints and the data contradict: check masses and units")
+            text = "its constraints and the data contradict each other: check masses and units"
+            problems.append(Finding("contradicting-constraints", text))
         elif ratio > _DISAGREE:
-            doubts.append("its constraints and the data disagree: check masses and units")
+            text = "its constraints and the data disagree: check masses and units"
+            doubts.append(Finding("disagreeing-constraints", text))
     if data_checks is not None:
         problems += data_checks.problems
         doubts += data_checks.doubts
     if is_relaxed:
-        doubts.append("bounds had to give way")
+        doubts.append(Finding("relaxed-bounds", "bounds had to be relaxed"))
     worst = max(joint_names, key=errors.__getitem__)
     text = (
         f"{chosen} leaves {judged.moving:.2f} % of the torque where joints move and "
@@ -75,42 +77,52 @@ def reach_verdict(
     if floor is not None and floor.name != chosen:
         text += f". Its error is {ratio:.3f} times that of unconstrained least squares, the floor"
     if problems:
-        text += f". It is not to be relied on: {'; '.join(problems)}"
+        text += f". It is not to be relied on: {'; '.join(each.text for each in problems)}"
     if doubts:
-        text += f". Reasons to doubt it: {'; '.join(doubts)}"
+        text += f". Reasons to doubt it: {'; '.join(each.text for each in doubts)}"
     scope = "speeds, accelerations and postures like those of the recordings; nothing was carried"
     if row.validation is None:
         scope = (
             "the identification data only: no other recording was given to validate with "
             f"(--validate); otherwise {scope}"
         )
-    return Verdict(is_usable=not problems, text=text, scope=scope, doubts=tuple(doubts))
+    return Verdict(
+        is_usable=not problems,
+        text=text,
+        scope=scope,
+        doubts=tuple(each.text for each in doubts),
+        codes=tuple(each.code for each in (*problems, *doubts)),
+    )
 
 
 def _problems(
     methods: Sequence[MethodResult], row: MethodResult, errors: Mapping[str, float]
-) -> list[str]:
-    """Why it is not to be used."""
+) -> list[Finding]:
+    """Return why it is not to be used."""
     judged = row.judged
     cad = next((method for method in methods if method.name == "cad"), None)
-    problems = []
+    problems: list[Finding] = []
     if not row.consistent:
-        problems.append("it is not physically consistent")
+        problems.append(Finding("inconsistent", "it is not physically consistent"))
     if not row.inertia_matrix_positive:
-        problems.append("its inertia matrix is not positive definite everywhere")
+        text = "its inertia matrix is not positive definite everywhere"
+        problems.append(Finding("indefinite-inertia-matrix", text))
     if not judged.moving <= _GOOD_PERCENT:
-        problems.append(f"{judged.moving:.1f} % of the torque is left (limit {_GOOD_PERCENT:g} %)")
+        text = f"{judged.moving:.1f} % of the torque is left (limit {_GOOD_PERCENT:g} %)"
+        problems.append(Finding("large-error", text))
     if cad is not None and cad.name != row.name and judged.moving >= cad.judged.moving:
-        problems.append(f"CAD predicts as well ({cad.judged.moving:.2f} %)")
+        text = f"CAD predicts as well ({cad.judged.moving:.2f} %)"
+        problems.append(Finding("no-better-than-cad", text))
     if row.validation is not None and row.validation.moving > 3.0 * row.identification.moving:
-        problems.append("it predicts data it knows much better than others: too much is fitted")
+        text = "it predicts the data it was fitted to much better than others: it is overfitted"
+        problems.append(Finding("overfitted", text))
     useless = [
         f"{name} ({error:.0f} %)"
         for name, error in errors.items()
         if not error <= _JOINT_USELESS_PERCENT
     ]
     if useless:
-        problems.append(f"it does not predict {_few(useless)}")
+        problems.append(Finding("unpredicted-joint", f"it does not predict {_few(useless)}"))
     return problems
 
 
@@ -119,32 +131,35 @@ def _doubts(
     errors: Mapping[str, float],
     residuals: Sequence[ResidualTest],
     base: Sequence[BaseParameter],
-) -> list[str]:
-    """Why one should look before using it."""
-    doubts = []
+) -> list[Finding]:
+    """Return why one should look before using it."""
+    doubts: list[Finding] = []
     if row.validation is not None:
         known, unknown = row.identification, row.validation
         if max(map(abs, np.subtract(known.per_joint, unknown.per_joint))) < _SAME_PERCENT:
-            doubts.append("validation and identification data are the same")
+            text = "validation and identification data are the same"
+            doubts.append(Finding("same-data", text))
     bad = [
         f"{name} ({error:.0f} %)"
         for name, error in errors.items()
         if _JOINT_PERCENT < error <= _JOINT_USELESS_PERCENT
     ]
     if bad:
-        doubts.append(f"much is left at {_few(bad)}")
+        doubts.append(Finding("large-joint-error", f"much is left at {_few(bad)}"))
     slow = [
         f"{test.joint} ({test.memory_s:.2g} s)"
         for test in residuals
         if test.memory_s > _MEMORY_S and errors[test.joint] > 1.0
     ]
     if slow:
-        doubts.append(f"what is left is not noise but lasts, at {_few(slow)}")
+        text = f"residuals are not noise: they last too long at {_few(slow)}"
+        doubts.append(Finding("lasting-residuals", text))
     if row.active_bounds:
-        doubts.append("bounds hold it back (see its notes)")
+        doubts.append(Finding("active-bounds", "bounds hold it back (see its notes)"))
     unsure = sum(parameter.relative_percent > _IDENTIFIABLE_PERCENT for parameter in base)
     if base and unsure > 0.5 * len(base):
-        doubts.append(f"the data hardly determine {unsure} of {len(base)} base parameters")
+        text = f"the data hardly determine {unsure} of {len(base)} base parameters"
+        doubts.append(Finding("hardly-determined", text))
     return doubts
 
 

@@ -85,7 +85,11 @@ def identify_payload(without: Problem, with_load: Problem) -> Payload:
     if without.base.symbols != with_load.base.symbols or not np.allclose(
         without.base.mapping, with_load.base.mapping, atol=1e-6
     ):
-        raise DatasetError("with and without payload are not the same arm and model: use one file")
+        raise DatasetError(
+            "the recordings with and without payload are not of the same arm and model: use one "
+            "robot file",
+            code="different-models",
+        )
     rows = _link_rows(with_load)
     last = with_load.regressor.parameters.link(with_load.regressor.parameters.joint_count - 1)
     matrix = with_load.base.mapping[rows, last]
@@ -177,7 +181,8 @@ class _Fit:
         if solve_programme(self._programme) not in SOLVED or self._x.value is None:
             raise EstimationError(
                 f"the payload's programme ended with {self._programme.status!r}: check that both "
-                "recordings are of the same arm"
+                "recordings are of the same arm",
+                code="unsolved",
             )
         found: FloatArray = self._scale * self._x.value
         return found
