@@ -119,7 +119,7 @@ def test_slow_joints_do_not_count(recordings: tuple[Path, Path]) -> None:
     chosen, notes = choose_preparation(open_segments(recordings), Overrides())
     assert isinstance(chosen.exclude_slow_rad_s, tuple)
     assert all(0.01 < limit < 0.1 for limit in chosen.exclude_slow_rad_s)
-    assert "does not count in the fit" in notes[-1]
+    assert all(f"{limit:g}" in notes[-1] for limit in chosen.exclude_slow_rad_s)
     fixed, _ = choose_preparation(
         open_segments(recordings), Overrides(slow_rad_s=0.5, cutoff_hz=7.0)
     )
@@ -139,18 +139,22 @@ def test_overrides_are_kept(recordings: tuple[Path, Path]) -> None:
 def test_recordings_without_anything_usable_are_named(directory: Path) -> None:
     short = made_recording(directory / "short.h5", duration_s=0.25)
     shorter = made_recording(directory / "shorter.h5", duration_s=0.1)
-    with pytest.raises(DatasetError, match=r"short\.h5: too short"):
+    with pytest.raises(DatasetError) as caught:
         choose_preparation(open_segments([short]), Overrides())
-    with pytest.raises(DatasetError, match=r"shorter\.h5: holds no samples that could be used"):
+    assert (caught.value.code, str(short) in str(caught.value)) == ("too-short", True)
+    with pytest.raises(DatasetError) as caught:
         choose_preparation(open_segments([short, shorter]), Overrides())
+    assert (caught.value.code, str(shorter) in str(caught.value)) == ("no-usable-rows", True)
 
 
 def test_recordings_of_different_rates_are_refused(
     directory: Path, recordings: tuple[Path, Path]
 ) -> None:
     slow = made_recording(directory / "slow.h5", rate_hz=500.0)
-    with pytest.raises(DatasetError, match=r"different rates .*500.* Hz"):
+    with pytest.raises(DatasetError) as caught:
         choose_preparation(open_segments([recordings[0], slow]), Overrides())
+    assert caught.value.code == "different-rates"
+    assert "1000, 500 Hz" in str(caught.value)
 
 
 def test_factors_of_rows_that_count_and_of_all(recordings: tuple[Path, Path]) -> None:
@@ -166,8 +170,10 @@ def test_factors_of_rows_that_count_and_of_all(recordings: tuple[Path, Path]) ->
 def test_joints_that_are_all_slow_leave_no_rows(recordings: tuple[Path, Path]) -> None:
     regressor, base = model_of()
     samples = samples_of(recordings, Overrides(slow_rad_s=100.0))
-    with pytest.raises(DatasetError, match="no rows are left"):
+    with pytest.raises(DatasetError) as caught:
         reduce_samples(regressor, base, samples, block_s=0.5)
+    assert caught.value.code == "no-rows"
+    assert "holey.h5" in str(caught.value)
 
 
 def test_how_much_is_used_is_said(recordings: tuple[Path, Path]) -> None:
@@ -187,12 +193,17 @@ def test_recordings_must_be_of_one_arm(directory: Path, recordings: tuple[Path, 
     opened = [open_recording(path) for path in recordings]
     assert common_text(opened) == ARM_TEXT
     other = open_recording(made_recording(directory / "two.h5", text=two_joints_text()))
-    with pytest.raises(DatasetError, match=r"two\.h5: was recorded with robot two, .* laas4"):
+    with pytest.raises(DatasetError) as caught:
         common_text([*opened, other])
-    with pytest.raises(DatasetError, match="no recording"):
+    assert caught.value.code == "different-robots"
+    assert all(name in str(caught.value) for name in ("two.h5", "robot two", "laas4"))
+    with pytest.raises(DatasetError) as caught:
         common_text([])
-    with pytest.raises(DatasetError, match=r"two\.h5: has the joints joint1, joint2, robot laas4"):
+    assert caught.value.code == "no-recording"
+    with pytest.raises(DatasetError) as caught:
         check_joints(parse_robot(ARM_TEXT, "arm"), [opened[0], other])
+    assert caught.value.code == "other-joints"
+    assert all(name in str(caught.value) for name in ("two.h5", "joint1, joint2", "laas4"))
 
 
 def test_another_mass_is_no_other_arm(directory: Path, recordings: tuple[Path, Path]) -> None:

@@ -53,14 +53,16 @@ def test_masses_without_bounds_stay_near_cad() -> None:
     low, high = bounds.links[0].mass_kg or (0.0, 0.0)
     assert low * CAD_MASS_FACTOR == pytest.approx(0.276) == high / CAD_MASS_FACTOR
     (note,) = bounds.notes
-    assert note.startswith("masses of joint1, joint2 are kept within 3 times CAD's")
+    assert "joint1, joint2 " in note
+    assert f" {CAD_MASS_FACTOR:g} times " in note
 
 
 def test_what_nobody_knows_is_said_to_be_unknown() -> None:
     text = re.sub(r"bounds = .*\n", "", text_without_links())
     bounds = bounds_of(parse_robot(text, "new"))
     assert all(link.mass_kg is None and link.ellipsoid is None for link in bounds.links)
-    assert "are not bounded" in bounds.notes[0]
+    (note,) = bounds.notes
+    assert ", ".join(bounds.joint_names) in note
 
 
 @settings(max_examples=15)
@@ -84,14 +86,16 @@ def test_the_ellipsoid_around_a_link_contains_its_centre_and_its_joints(seed: in
 
 def test_bounds_that_contradict_each_other_give_way_and_then_agree() -> None:
     problem = replace(example(), bounds=replace(example().bounds, total_mass_kg=(0.0, 0.5)))
-    with pytest.raises(InfeasibleParametersError, match=r"total mass ≤ 0\.5 kg"):
+    with pytest.raises(InfeasibleParametersError) as caught:
         estimate_cls2(problem)
+    assert caught.value.code == "contradicting-bounds"
+    assert "total mass ≤ 0.5 kg" in str(caught.value)
 
     relaxed, notes = relax_bounds(problem)
 
     (note,) = notes
     # Which of them is a matter of taste; how much is not.
-    assert re.fullmatch(r"relaxed: (total mass ≤|mass of joint\d ≥) .* kg, by 0\.0948 kg", note)
+    assert re.search(r"(total mass ≤|mass of joint\d ≥) .* kg, .*0\.0948 kg", note)
     theta = estimate_cls2(relaxed).theta
     assert theta is not None
     assert 0.499 < theta[:40:10].sum() < 0.595

@@ -105,8 +105,9 @@ def test_a_prior_keeps_links_nearer_to_cad():
 
 
 def test_a_prior_needs_cad():
-    with pytest.raises(EstimationError, match="needs links in the robot file"):
+    with pytest.raises(EstimationError) as caught:
         estimate_cls2_prior(dataclasses.replace(example(), cad=None))
+    assert caught.value.code == "no-links"
     assert estimate_cls2(dataclasses.replace(example(), cad=None)).theta is not None
 
 
@@ -114,13 +115,15 @@ def test_masses_that_contradict_the_total_are_named_and_relaxed():
     problem = with_bounds(example(), total_mass_kg=(0.1, 0.4))
     with pytest.raises(InfeasibleParametersError) as raised:
         estimate_cls2(problem)
-    text = str(raised.value)
+    assert raised.value.code == "contradicting-bounds"
     # The fewest that contradict each other, and the one bound that would help all by itself.
-    conflict = "mass of joint2 ≥ 0.2216 kg; mass of joint3 ≥ 0.2112 kg; total mass ≤ 0.4 kg."
-    assert f"contradict each other: {conflict}" in text
-    assert "to relax total mass ≤ 0.4 kg, by 0.195 kg;" in text
-    relaxed, notes = relax_bounds(problem)
-    assert notes == ("relaxed: total mass ≤ 0.4 kg, by 0.1948 kg",)
+    conflict, helps = str(raised.value).split(". ", 1)
+    for name in ("mass of joint2 ≥ 0.2216 kg", "mass of joint3 ≥ 0.2112 kg", "total mass ≤ 0.4 kg"):
+        assert name in conflict
+    assert "joint1" not in conflict and "joint4" not in conflict
+    assert "total mass ≤ 0.4 kg, by 0.195 kg" in helps and "joint" not in helps
+    relaxed, (note,) = relax_bounds(problem)
+    assert "total mass ≤ 0.4 kg, by 0.1948 kg" in note
     found = estimate_cls2(relaxed)
     assert found.theta[:40:10].sum() == pytest.approx(0.5948, rel=1e-3)
 
@@ -185,20 +188,21 @@ def test_a_joint_without_any_error_does_not_hide_the_others():
     noise = 0.01 * np.random.default_rng(0).standard_normal(clean.shape) * [1.0, 1.0, 1.0, 0.0]
     problem = make_problem(prepared(motion, clean + noise))
     found = estimate_cls2_wls(problem)
-    assert any("weights of the joints' rows" in note for note in found.notes)
+    assert len(found.notes) > len(problem.bounds.notes)  # the weights
     floor = problem.factors.error_percent(estimate_uls(problem).beta)[0]
     assert problem.factors.error_percent(found.beta)[0] < 1.05 * floor
 
 
 def test_cls3_says_where_it_knows_no_more_than_cls2():
     problem = example()
-    assert not any("no ellipsoid" in note for note in estimate_cls3(problem).notes)
+    known = len(estimate_cls3(problem).notes)
     links = tuple(
         dataclasses.replace(link, ellipsoid=None) if joint in (1, 2) else link
         for joint, link in enumerate(problem.bounds.links)
     )
     found = estimate_cls3(with_bounds(problem, links=links))
-    assert found.notes[-1] == "no ellipsoid is known for joint2, joint3: as cls2 there"
+    assert len(found.notes) == known + 1
+    assert "joint2, joint3" in found.notes[-1]
 
 
 def test_mass_inside_an_ellipsoid_has_its_centre_there():
@@ -244,16 +248,18 @@ def with_ellipsoid(factor=1.0):
 def test_an_ellipsoid_that_contradicts_a_box_is_named():
     with pytest.raises(InfeasibleParametersError) as raised:
         estimate_cls3(with_ellipsoid())
-    text = str(raised.value)
-    ellipsoid = "mass of joint2 inside its ellipsoid (centre 0, 0, 0 m, semi-axes 0.1, 0.1, 0.05 m)"
-    assert f"each other: centre of mass x of joint2 ≥ 0.16 m; {ellipsoid}." in text
-    help_text = "to relax ellipsoid of joint2, its semi-axes 1.602 times longer; mend the robot"
-    assert help_text in text
+    assert raised.value.code == "contradicting-bounds"
+    for name in (
+        "centre of mass x of joint2 ≥ 0.16 m",
+        "mass of joint2 inside its ellipsoid (centre 0, 0, 0 m, semi-axes 0.1, 0.1, 0.05 m)",
+        "ellipsoid of joint2, its semi-axes 1.602 times longer",
+    ):
+        assert name in str(raised.value)
 
 
 def test_an_ellipsoid_grows_by_the_least_that_helps():
-    relaxed, notes = relax_bounds(with_ellipsoid())
-    assert notes == ("relaxed: ellipsoid of joint2, its semi-axes 1.602 times longer",)
+    relaxed, (note,) = relax_bounds(with_ellipsoid())
+    assert "ellipsoid of joint2, its semi-axes 1.602 times longer" in note
     theta = estimate_cls3(relaxed).theta
     assert theta[11] / theta[10] >= 0.16 - 1e-5
     assert relax_bounds(relaxed) == (relaxed, ())
@@ -261,7 +267,8 @@ def test_an_ellipsoid_grows_by_the_least_that_helps():
         estimate_cls3(with_ellipsoid(1.595))
     # Masses and ellipsoids at once.
     relaxed, notes = relax_bounds(with_bounds(with_ellipsoid(), total_mass_kg=(0.1, 0.4)))
-    assert [note[:20] for note in notes] == ["relaxed: total mass ", "relaxed: ellipsoid o"]
+    for note, name in zip(notes, ("total mass ≤ 0.4 kg", "ellipsoid of joint2"), strict=True):
+        assert name in note
     assert estimate_cls3(relaxed).theta is not None
 
 

@@ -50,7 +50,7 @@ def test_slsqp_finds_what_the_convex_programme_finds(noise_nm):
     best = problem.factors.error_percent(estimate_cls2(problem).beta)[0]
     assert judge(problem, found) == pytest.approx(best, rel=1e-4)
     assert found.method == "slsqp"
-    assert "of 10 starts ended with a physically consistent arm" in found.notes[-1]
+    assert " of 10 starts " in found.notes[-1]
 
 
 @pytest.mark.parametrize("noise_nm", [QUIET, NOISY])
@@ -60,7 +60,7 @@ def test_annealing_comes_near(noise_nm):
     found = estimate_annealing(problem)
     print(f"sa: {time.perf_counter() - began_s:.2f} s, {found.notes}")
     assert judge(problem, found) < 1.05 * floor_percent(problem)
-    assert found.notes[0] == "10 of 10 starts met a physically consistent arm"
+    assert "10 of 10 starts " in found.notes[0]
 
 
 @pytest.mark.parametrize("estimate", [estimate_slsqp, estimate_annealing])
@@ -122,17 +122,18 @@ def test_the_gradients_are_right():
 def test_bounds_that_contradict_each_other():
     bounds = dataclasses.replace(example(QUIET).bounds, total_mass_kg=(0.1, 0.4))
     problem = dataclasses.replace(example(QUIET), bounds=bounds, starts=3)
-    with pytest.raises(EstimationError, match=r"none of 3 starts .* cls2 says whether"):
+    with pytest.raises(EstimationError) as caught:
         estimate_slsqp(problem)
+    assert caught.value.code == "no-feasible-start"
     found = estimate_annealing(problem)
-    assert found.notes[0] == "0 of 3 starts met a physically consistent arm"
-    assert "not feasible" in found.notes[1]
+    assert "0 of 3 starts " in found.notes[0]
+    assert len(found.notes) == 2  # and what the least impossible one breaks
 
 
 def test_annealing_that_is_cut_short_says_so(monkeypatch):
     monkeypatch.setattr(annealing, "TIME_MAX_S", -1.0)
     found = estimate_annealing(example(QUIET))
-    assert "stopped after" in found.notes[-1]
+    assert "-1 s" in found.notes[-1]
 
 
 def test_slsqp_without_excitation_keeps_to_physics():
