@@ -1,4 +1,4 @@
-"""What an identification does beside estimating: instruments, simulation, payload."""
+"""Optional steps of an identification: instruments, simulation, payload."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from estimation.signals.preparation import PreparationSettings
 
 
 def find_instruments(request: Request, known: Gathered) -> Instruments | None:
-    """Instruments of the recordings, if they are asked for and can be had."""
+    """Return the recordings' instruments, if they are requested and available."""
     if "iv" not in request.methods:
         return None
     return make_instruments(known.regressor, known.settings, known.segments)
@@ -38,7 +38,7 @@ def find_simulation(
     chosen: MethodResult,
     progress: Callable[[str], None],
 ) -> SimulationCheck | None:
-    """How the identified arm moves, if that is asked for."""
+    """Simulate the identified arm, if that is requested."""
     if not request.is_simulated or chosen.theta is None or not chosen.inertia_matrix_positive:
         return None
     progress("simulating")
@@ -53,7 +53,7 @@ def find_payload(
     settings: PreparationSettings,
     progress: Callable[[str], None],
 ) -> PayloadResult | None:
-    """Return what the arm carries in other recordings, if there are any."""
+    """Identify what the arm carries in other recordings, if there are any."""
     if not request.payloads:
         return None
     progress("payload")

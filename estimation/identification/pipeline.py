@@ -1,4 +1,4 @@
-"""From recordings to a judged model: the order in which everything is done."""
+"""Identifies an arm: from recordings to a judged model, step by step."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from estimation.types import FloatArray
 __all__ = ["IdentificationOutcome", "Request", "identify"]
 
 PREFERRED = ("cls2", "cls2-wls", "cls3", "cls2-prior", "slsqp", "sa")
-"""Whose parameters are written, in this order, if they are physically consistent."""
+"""Methods whose parameters are written, in this order, if they are physically consistent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentificationOutcome:
-    """What came out.
+    """The result of an identification, and what it was computed from.
 
     Attributes:
-        result: Everything that is said.
-        robot: That was identified.
+        result: The result.
+        robot: The robot that was identified.
         robot_text: Its file.
         problem: What the estimators got.
         uncertainty: Of base parameters.
@@ -83,7 +83,7 @@ def _identify(
     started_s = time.perf_counter()
     known = gather(request, datasets, progress)
     problem, relaxed = _pose(request, known, progress)
-    floor = METHODS["uls"].estimate(problem)  # says what the data lack, before anything long
+    floor = METHODS["uls"].estimate(problem)  # raises if the data lack something, before long work
     uncertainty = find_uncertainty(problem.factors, seed=request.seed)
     results, failed = _run_methods(request, problem, known, progress)
     true_beta = _true_base(known, problem)
@@ -154,7 +154,7 @@ def _identify(
 def _pose(
     request: Request, known: Gathered, progress: Callable[[str], None]
 ) -> tuple[Problem, tuple[str, ...]]:
-    """Return what the estimators get, and sentences on bounds that had to give way."""
+    """Return the problem for the estimators, and notes on bounds that were relaxed."""
     problem = Problem(
         regressor=known.regressor,
         base=known.base,
@@ -205,7 +205,7 @@ def _run_methods(
 
 
 def _choose(results: Sequence[MethodResult]) -> MethodResult:
-    """The first preferred one that is physically consistent; else the one with the least error."""
+    """Choose the first preferred consistent method; else the one with the least error."""
     by_name = {row.name: row for row in results if row.consistent and row.theta is not None}
     for name in PREFERRED:
         if name in by_name:

@@ -45,14 +45,14 @@ class Overrides:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What is to be done.
+    """What an identification is asked to do.
 
     Attributes:
         recordings: To identify from.
-        validations: To judge by; estimators never see them.
+        validations: To validate with; estimators never see them.
         methods: Names of estimators.
         robot_text: A robot file in place of the one inside the recordings.
-        terms: In place of the robot file's.
+        terms: Of the model, in place of the robot file's.
         overrides: How samples are prepared.
         block_s: Length of the blocks that are drawn for intervals.
         seed: Of everything random.
@@ -60,7 +60,7 @@ class Request:
         payloads: Recordings of the same arm with something in its hand.
         is_simulated: Whether to simulate the identified arm, which takes seconds.
         has_split: Whether to validate with the part of the recordings that the overrides leave out.
-        is_relaxed: Whether bounds give way where they contradict each other.
+        is_relaxed: Whether bounds are relaxed where they contradict each other.
         truth_of: From a recording's link and robot to a robot whose links, rotors and friction are
             the true ones; None where they are not known, as they are on the mock only.
         version: Of this software.

@@ -1,4 +1,4 @@
-"""What an identification says, ready for JSON. Numbers in SI; errors in percent of the torque."""
+"""The result of an identification, ready for JSON; in SI, errors in percent of the torque."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of everything here."""
+    """Base of all parts of the result."""
 
 
 class ErrorsPercent(_Part, frozen=True, kw_only=True):
@@ -41,8 +41,8 @@ class MethodResult(_Part, frozen=True, kw_only=True):
     min_pseudo_inertia_eigenvalue: float
     """Of all links."""
     pseudo_inertia_eigenvalues: tuple[float, ...]
-    """The least of each link, in the order of the joints; for methods that tell base parameters
-    only: of one arm that has them."""
+    """The least of each link, in the order of the joints; for methods that determine base
+    parameters only: of one arm that has them."""
     inertia_matrix_positive: bool
     """B(q) ≻ 0 in every sampled posture."""
     inertia_matrix_condition: tuple[float, float]
@@ -54,11 +54,11 @@ class MethodResult(_Part, frozen=True, kw_only=True):
     base_parameters_in_interval: float | None = None
     """On the mock: share of the true base parameters inside the 95 % intervals."""
     active_bounds: tuple[str, ...] = ()
-    """Names of the bounds that hold it back."""
+    """Names of the bounds that are active."""
 
     @property
     def judged(self) -> ErrorsPercent:
-        """On data that it does not know, if there are any."""
+        """Errors on validation data, if there are any; else on identification data."""
         return self.validation or self.identification
 
 
@@ -106,7 +106,7 @@ class ParameterValue(_Part, frozen=True, kw_only=True):
     joint: str
     value: float
     sigma: float | None
-    """None where data tell it only in combination with others."""
+    """None where the data determine it only in combination with others."""
     cad: float | None
     is_identifiable: bool
     """Whether it is a base parameter by itself."""
@@ -115,17 +115,17 @@ class ParameterValue(_Part, frozen=True, kw_only=True):
 
 
 class ResidualTest(_Part, frozen=True, kw_only=True):
-    """What is left of one joint's torque, by the chosen method."""
+    """Tests of the residuals of one joint's torque, by the chosen method."""
 
     joint: str
     mean_nm: float
     rms_nm: float
     memory_s: float
-    """After this long residuals have forgotten each other (autocorrelation below 1/e)."""
+    """After this long, residuals are no longer correlated (autocorrelation below 1/e)."""
     kurtosis: float
     """0 for Gaussian residuals; outliers make it large."""
     velocity_correlation: float
-    """With the sign of the velocity: what friction still explains."""
+    """With the sign of the velocity: friction that the model lacks."""
 
 
 class SimulationCheck(_Part, frozen=True, kw_only=True):
@@ -154,14 +154,14 @@ class PayloadResult(_Part, frozen=True, kw_only=True):
     inertia_kg_m2: tuple[Interval, ...]
     """xx, xy, yy, xz, yz, zz."""
     misfit: float
-    """Far above 1 when something else than a payload has changed."""
+    """Far above 1 when something other than a payload has changed."""
     notes: tuple[str, ...]
     files: tuple[str, ...] = ()
     """Names of the recordings with payload."""
 
 
 class Verdict(_Part, frozen=True, kw_only=True):
-    """One sentence, and what it holds for."""
+    """Whether the model can be used, why or why not, and its scope."""
 
     is_usable: bool
     text: str
@@ -181,11 +181,11 @@ class RecordingSummary(_Part, frozen=True, kw_only=True):
     left_out: dict[str, int]
     seconds: float
     notes: tuple[str, ...] = ()
-    """What makes it doubtful."""
+    """Reasons to doubt it."""
 
 
 class Identification(_Part, frozen=True, kw_only=True):
-    """Everything."""
+    """Everything that an identification found."""
 
     robot: str
     joint_names: tuple[str, ...]

@@ -39,7 +39,7 @@ class Taken(NamedTuple):
 
 
 def identify_elsewhere(path: Path) -> Taken:
-    """Identifies from a recording in a process of its own."""
+    """Identify from a recording in a process of its own."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.support.identification_memory", str(path)],
         capture_output=True,

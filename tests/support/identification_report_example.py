@@ -1,4 +1,4 @@
-"""A made-up identification, to be drawn and written about: plausible, but nobody's arm."""
+"""A made-up identification for tests of figures and pages: plausible, but no real arm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files that an identification leaves: report, figures, parameters, URDF, robot file."""
+"""Writes the files of an identification: report, figures, parameters, URDF, robot file."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def write_all(
 ) -> tuple[list[Path], str]:
     """Write everything into a directory, which is made if need be; each file whole or not at all.
 
-    The numbers come first: of two that write to one place, the second is refused at its first file,
-    and where there is no room for the page they are there.
+    The numbers come first: of two commands that write to one place, the second is refused at its
+    first file, and where there is no room for the page the numbers are there.
 
     Args:
         directory: Empty, or not there yet.
@@ -73,7 +73,7 @@ def _numbers(outcome: IdentificationOutcome) -> dict[str, bytes]:
 def _pictures(
     directory: Path, outcome: IdentificationOutcome
 ) -> list[tuple[Path, Callable[[Path], None]]]:
-    """Figures and page, the page last."""
+    """Return how to write figures and page, the page last."""
     from estimation.identification.report.figures import (
         draw_figures,
         write_figures,
@@ -96,7 +96,7 @@ def _pictures(
 
 
 def _robot_files(outcome: IdentificationOutcome) -> dict[str, bytes]:
-    """URDF and robot file with the identified numbers; none without a full set of parameters."""
+    """Return URDF and robot file with the identified numbers; none without all parameters."""
     chosen = outcome.result.method(outcome.result.chosen)
     if chosen.theta is None or not chosen.consistent:
         reason = (

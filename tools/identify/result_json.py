@@ -11,14 +11,14 @@ from estimation.identification.result import Identification
 
 
 def facts_of(result: Identification) -> dict[str, Any]:
-    """Everything; infinite numbers, which JSON does not know, as null."""
+    """Return everything; infinite numbers, which JSON does not know, as null."""
     facts: dict[str, Any] = msgspec.to_builtins(result)
     facts["methods"] = [_with_headline(row) for row in facts["methods"]]
     return {key: _finite(value) for key, value in facts.items()}
 
 
 def _with_headline(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the errors that are compared, beside the details: over rows in which joints move."""
+    """Add the errors that are compared, over rows in which joints move, before the details."""
     headline: dict[str, Any] = {"name": row["name"], "summary": row["summary"]}
     for data in ("identification", "validation"):
         errors = row[data]

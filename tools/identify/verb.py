@@ -51,7 +51,7 @@ def add_to(verbs: Verbs, summary: str) -> None:
         type=Path,
         default=[],
         metavar="REC.h5",
-        help="recordings to judge by, which no estimator sees",
+        help="recordings to validate with, which no estimator sees",
     )
     parser.add_argument(
         "--payload",
@@ -59,7 +59,7 @@ def add_to(verbs: Verbs, summary: str) -> None:
         type=Path,
         default=[],
         metavar="REC.h5",
-        help="recordings with something in the hand: say what it is",
+        help="recordings of the arm with a payload: identify the payload",
     )
     parser.add_argument("--method", nargs="+", default=[], metavar="NAME", help=_NAMES)
     parser.add_argument("--out", type=Path, metavar="DIR", help="write report and parameters there")
@@ -76,7 +76,7 @@ def add_to(verbs: Verbs, summary: str) -> None:
     parser.add_argument(
         "--relax",
         action="store_true",
-        help="let bounds that contradict each other give way, as little as possible",
+        help="relax bounds that contradict each other, as little as possible",
     )
     parser.add_argument("--seed", type=int, default=0, help="of everything random (default 0)")
     parser.add_argument(
@@ -192,7 +192,7 @@ def _request(arguments: argparse.Namespace) -> Request:
         if name not in METHODS and name != "all"
     ]
     if arguments.method and not names:
-        problems.append("--method: names none")
+        problems.append("--method: expected at least one name")
     if "all" in names:
         names = list(METHODS)
     first, last = _share(arguments.rows, problems)
@@ -240,7 +240,7 @@ def _request(arguments: argparse.Namespace) -> Request:
 
 
 def _repeated(arguments: argparse.Namespace) -> list[str]:
-    """One recording twice would count twice, and one that is known validates nothing."""
+    """Return a problem for each recording that is given twice or for two purposes."""
     problems = []
     seen: set[Path] = set()
     for path in arguments.recordings:
@@ -250,7 +250,7 @@ def _repeated(arguments: argparse.Namespace) -> list[str]:
     for option in ("validate", "payload"):
         paths: list[Path] = getattr(arguments, option)
         problems += [
-            f"--{option} {path}: is identified from, too"
+            f"--{option} {path}: is also among the recordings to identify from"
             for path in paths
             if path.resolve() in seen
         ]
@@ -270,7 +270,7 @@ def _share(text: str, problems: list[str]) -> tuple[float, float]:
 
 def _check_out(path: Path) -> None:
     if os.path.lexists(path) and not path.is_dir():
-        raise ConfigError("--out", [f"{path}: is there already and is not a directory"])
+        raise ConfigError("--out", [f"{path}: exists and is not a directory"])
     parent = next(part for part in (path, *path.absolute().parents) if part.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK):
         raise ConfigError("--out", [f"{path}: {parent} cannot be written to"])

@@ -27,7 +27,7 @@ class Factors:
         rows: Samples in each, shape (n_blocks, n_joints).
         clusters: Blocks with one number are drawn together, shape (n_blocks,): in a motion that
             repeats itself, those of the same phase. What the model lacks (cogging, say) repeats
-            itself as well, so that a second period tells nothing new of it.
+            itself as well, so that a second period holds no new information on it.
     """
 
     blocks: FloatArray
@@ -36,22 +36,22 @@ class Factors:
 
     @property
     def rank(self) -> int:
-        """Columns of Φ₁."""
+        """The number of columns of Φ₁."""
         return int(self.blocks.shape[-1]) - 2
 
     @property
     def joint_count(self) -> int:
-        """How many joints."""
+        """The number of joints."""
         return int(self.blocks.shape[1])
 
     @property
     def block_count(self) -> int:
-        """How many blocks of time."""
+        """The number of blocks of time."""
         return int(self.blocks.shape[0])
 
     @property
     def sample_count(self) -> int:
-        """Rows of all joints together."""
+        """The number of rows of all joints together."""
         return int(self.rows.sum())
 
     @cached_property
@@ -80,7 +80,7 @@ class Factors:
         return triangular(self.of_joints.reshape(-1, self.rank + 2))
 
     def united(self, other: Factors) -> Factors:
-        """These blocks and others."""
+        """Return these blocks and others."""
         return Factors(
             np.concatenate([self.blocks, other.blocks]),
             np.concatenate([self.rows, other.rows]),
@@ -88,14 +88,14 @@ class Factors:
         )
 
     def select(self, blocks: ArrayLike) -> Factors:
-        """Some of the blocks, by number."""
+        """Return some of the blocks, by number."""
         chosen = np.asarray(blocks, dtype=np.intp)
         return Factors(self.blocks[chosen], self.rows[chosen], self.clusters[chosen])
 
     def joint_errors(
         self, beta: ArrayLike, *, is_raw: bool = False
     ) -> tuple[FloatArray, FloatArray]:
-        """How far the prediction of each joint's torque is off.
+        """Return how far the prediction of each joint's torque is off.
 
         Args:
             beta: Base parameters, shape (r,).
@@ -115,7 +115,7 @@ class Factors:
     def error_percent(
         self, beta: ArrayLike, *, is_raw: bool = False
     ) -> tuple[float, tuple[float, ...]]:
-        """ε_τ = 100·‖τ − Φθ‖/‖τ‖, of all joints together and of each.
+        """Return ε_τ = 100·‖τ − Φθ‖/‖τ‖, of all joints together and of each.
 
         Args:
             beta: Base parameters, shape (r,).
@@ -130,7 +130,7 @@ class Factors:
         return total, tuple(each.tolist())
 
     def rms_nm(self, beta: ArrayLike) -> FloatArray:
-        """Root mean square of what the prediction leaves, per joint, shape (n_joints,)."""
+        """Return the root mean square of the residuals of each joint, shape (n_joints,)."""
         norms, _ = self.joint_errors(beta)
         rms: FloatArray = norms / np.sqrt(np.maximum(self.rows.sum(axis=0), 1))
         return rms
@@ -149,7 +149,7 @@ class Data(NamedTuple):
 
 
 def triangular(matrix: FloatArray) -> FloatArray:
-    """R of a QR decomposition, square whatever the number of rows."""
+    """Return R of a QR decomposition, square whatever the number of rows."""
     columns = matrix.shape[1]
     if matrix.shape[0] < columns:
         matrix = np.vstack([matrix, np.zeros((columns - matrix.shape[0], columns))])
@@ -157,7 +157,7 @@ def triangular(matrix: FloatArray) -> FloatArray:
 
 
 def folds(factors: Factors, *, count: int = 5, guard: int = 1) -> Iterator[tuple[Factors, Factors]]:
-    """Contiguous parts of the time for cross-validation, with a gap to either side of each.
+    """Yield contiguous parts of the time for cross-validation, with a gap on either side of each.
 
     Blocks of one cluster go together: of a motion that repeats itself, a part is held out of every
     period. Otherwise the same motion would be trained on.

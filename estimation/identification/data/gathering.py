@@ -1,4 +1,4 @@
-"""What recordings hold, gathered for the estimators: the robot, factors, and what was used."""
+"""Gathers what the estimators need from recordings: the robot, factors, which rows were used."""
 
 from __future__ import annotations
 
@@ -162,10 +162,10 @@ def common_text(recordings: Sequence[Recording]) -> str:
 
 
 def check_joints(robot: Robot, recordings: Sequence[Recording]) -> None:
-    """A robot that is named must have the joints that were recorded.
+    """Check that a robot has the joints that were recorded.
 
     Args:
-        robot: What the samples are taken to be of.
+        robot: The robot that the samples are assumed to be of.
         recordings: Open.
 
     Raises:
@@ -183,7 +183,7 @@ def check_joints(robot: Robot, recordings: Sequence[Recording]) -> None:
 
 
 def check_distinct(recordings: Sequence[Recording]) -> None:
-    """No recording may be there twice: it would count twice, or validate what it was fitted to.
+    """Check that no recording is given twice: it would count twice, or validate its own fit.
 
     Args:
         recordings: Open.
@@ -210,7 +210,7 @@ def check_distinct(recordings: Sequence[Recording]) -> None:
 def reduce_samples(
     regressor: Regressor, base: BaseParameters, samples: Samples, *, block_s: float
 ) -> Data:
-    """Factors of the rows that count, and of all rows.
+    """Return factors of the rows that count, and of all rows.
 
     Args:
         regressor: Of the arm.
@@ -221,7 +221,7 @@ def reduce_samples(
     Raises:
         DatasetError: There are no rows.
     """
-    # A lower cut-off makes residuals remember longer.
+    # With a lower cut-off, residuals stay correlated for longer.
     block_s *= max(1.0, CUTOFF_MIN_HZ / samples.settings.cutoff_hz)
     reducer = Reducer(regressor, base, block_s=block_s, repeats_s=samples.repeats_s())
     for number, prepared in samples:
@@ -240,13 +240,13 @@ def reduce_samples(
 
 
 def summary_of(dataset: OpenDataset, overrides: Overrides) -> RecordingSummary:
-    """How much of a recording is used, and why not all of it."""
+    """Return how much of a recording is used, and why the rest is not."""
     found, path = dataset.summary, dataset.path
     share = overrides.rows[1] - overrides.rows[0]
     used = round(found.used * (1.0 - share if overrides.is_outside else share))
     left_out = dict(found.left_out)
     if used < found.used:
-        left_out["outside the part of the time that is wanted"] = found.used - used
+        left_out["outside the selected part of the time"] = found.used - used
     return RecordingSummary(
         file=plain(path.name),
         rows=found.rows,
@@ -266,7 +266,7 @@ def _truth(
 
 
 def _validation_of(request: Request) -> tuple[tuple[Path, ...], Overrides]:
-    """Recordings to judge by, and which of their rows: all, or those that were not identified."""
+    """Return the recordings to validate with, and which of their rows to use."""
     if request.has_split:
         return request.recordings, replace(request.overrides, is_outside=True)
     return request.validations, replace(request.overrides, rows=(0.0, 1.0), is_averaged=False)
@@ -285,8 +285,8 @@ def _lost_notes(share: float) -> tuple[str, ...]:
     if share <= 0.0:
         return ()
     return (
-        f"{100.0 * share:.2g} % of the samples were lost or late: filters go on across them, but "
-        "they and what lies beside them do not count",
+        f"{100.0 * share:.2g} % of the samples were lost or late: filters run on across these "
+        "gaps, but the samples in and beside them do not count",
     )
 
 

@@ -1,4 +1,4 @@
-"""Samples reduced to triangular factors, piece by piece (`estimation.identification.data.factors`).
+"""Reduces samples to triangular factors, piece by piece (`estimation.identification.data.factors`).
 
 Factors are kept per block of time and joint; when blocks become too many, neighbours are united, so
 that memory does not depend on the number of samples.
@@ -28,7 +28,7 @@ PIECE_SAMPLES = 2000
 def design(
     regressor: Regressor, base: BaseParameters, prepared: Prepared, piece: slice
 ) -> FloatArray:
-    """[Φ₁ τ τ_raw] of some rows.
+    """Return [Φ₁ τ τ_raw] of some rows.
 
     Args:
         regressor: Of the arm.
@@ -95,15 +95,15 @@ class Reducer:
             pass
 
     def factors(self) -> Factors:
-        """Of the rows that count.
+        """Return the factors of the rows that count.
 
         Raises:
-            DatasetError: There is none.
+            DatasetError: There are none.
         """
         return self._stacked(counts=True)
 
     def left_out(self) -> Factors:
-        """Of the rows that do not count.
+        """Return the factors of the rows that do not count.
 
         Raises:
             DatasetError: Nothing was taken in at all.
@@ -180,15 +180,17 @@ def _number(place: tuple[int, int]) -> int:
 
 
 def _cut(t_s: FloatArray, block_s: float, repeats_s: float | None) -> tuple[list[int], list[int]]:
-    """Rows at which blocks begin, and the phase of each: its number where nothing repeats itself.
+    """Return the rows at which blocks begin, and the phase of each.
 
-    Blocks divide a period evenly. A rest shorter than half a block goes to the one before.
+    The phase is the block's number where the motion does not repeat itself.
+
+    Blocks divide a period evenly. A remainder shorter than half a block joins the one before.
     """
     if not len(t_s):
         return [], []
     per_period = 0 if repeats_s is None else max(1, round(repeats_s / block_s))
     length_s = block_s if repeats_s is None else repeats_s / per_period
-    # By the recording's own time, so that the pieces of a long run go on in step.
+    # By the recording's own time, so that the parts of a long segment stay in step.
     numbers = np.floor(t_s / length_s + 1e-6).astype(np.int64)
     starts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist()]
     if len(starts) > 2 and len(t_s) - starts[-1] < 0.5 * (starts[1] - starts[0]):

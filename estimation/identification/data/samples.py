@@ -1,4 +1,4 @@
-"""Prepared samples of several recordings, to be gone through again and again in bounded memory."""
+"""Prepared samples of several recordings, to be iterated again and again in bounded memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from estimation.types import FloatArray
 KEPT_ROWS_MAX = 250_000
 """Prepared rows that are kept in memory; more are read and prepared again each time."""
 SLOW_SHARE = 0.03
-"""Of a joint's highest speed: below it a joint may stick, and friction be anything."""
+"""Of a joint's highest speed: below this a joint may stick, and its friction is not known."""
 
 
 class Samples:
@@ -27,13 +27,13 @@ class Samples:
     Args:
         segments: Of the recordings.
         settings: How they are prepared.
-        switching: Columns that are worked out at the full rate.
+        switching: Columns that are computed at the full rate.
         overrides: Which rows are wanted.
 
     Attributes:
         paths: The recordings.
         settings: How they are prepared.
-        lost_share: Of the samples, known once they were gone through: lost, or taken too late.
+        lost_share: Share of samples that were lost or late; known after the first iteration.
         periods: That were averaged over, of the recording with the fewest; 0 where none were.
     """
 
@@ -54,7 +54,7 @@ class Samples:
         self.periods = 0
 
     def __iter__(self) -> Iterator[tuple[int, Prepared]]:
-        """Yield number of the recording, and samples of one segment of it."""
+        """Yield the number of a recording, and samples of one segment of it."""
         if self._kept is not None:
             yield from self._kept
             return
@@ -81,7 +81,7 @@ class Samples:
         self.lost_share = lost / max(samples, 1)
 
     def repeats_s(self) -> list[float | None]:
-        """Period of each recording's motion; None where it does not repeat itself."""
+        """Return the period of each recording's motion; None where it does not repeat itself."""
         first: dict[int, Prepared] = {}
         for number, prepared in self:
             first.setdefault(number, prepared)

@@ -1,4 +1,4 @@
-"""Segments of several recordings, to be gone through again and again; short ones are read once."""
+"""Segments of several recordings, to be iterated again and again; short ones are read once."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Segments:
             yield from self.of(number)
 
     def of(self, number: int) -> Iterator[Segment]:
-        """All segments of a recording, by its place among them."""
+        """Yield all segments of a recording, by its place among them."""
         if number in self._kept:
             yield from self._kept[number]
             return

@@ -7,10 +7,11 @@ its inertia about the centre of mass, I_C = Ī − S(mc)ᵀS(mc)/m, which with a
 its pseudo-inertia is positive definite.
 
 Two things differ from the sources. Starts are physically consistent: of points drawn in a box
-of 52 dimensions none is, and annealing did not find back (errors of 30 to 300 %). And there is no
-first pass without penalties (ξ₁ = 0), which would only leave them again. Steps follow the cost's
-own axes, as long along each as the temperature lets it vary. Runs from several starts are computed
-side by side. The method is here to be compared with: CLS-2 finds the minimum itself, sooner.
+of 52 dimensions none is, and annealing did not get there (errors of 30 to 300 %). And there is no
+first pass without penalties (ξ₁ = 0), which would only leave consistent links again. Steps follow
+the axes of the cost, and are as long along each as the temperature lets the cost vary. Runs from
+several starts are computed side by side. The method serves as a comparison: CLS-2 finds the minimum
+itself, and sooner.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ STAGES = 3
 STEPS = 5000
 """Of one run in one stage."""
 TIME_MAX_S = 10.0
-"""The rest of the steps is left out after this long: on a busy machine results may then differ."""
+"""Remaining steps are skipped after this long: on a busy machine results may then differ."""
 _HOT, _REHEATED, _COLD = 1e-2, 1e-5, 1e-8
 """Least temperature to begin with, that of later stages and at the end, in units of ‖τ‖²."""
 _STRIDE = 0.1
-"""Longest typical step along what the data do not tell, in scaled units."""
+"""Longest typical step along what the data do not determine, in scaled units."""
 _AXES_AT_ONCE = 12
 _SHORTEST = 4.0
 """Steps are e^−s of their full length, s drawn evenly from 0 to this: near constraints only short
@@ -88,7 +89,7 @@ class _Runs:
         self.best_costs = np.full(len(starts), np.inf)
 
     def anneal(self, weight: float, hot: float, deadline_s: float) -> bool:
-        """One stage, from hot to cold; returns whether it was finished in time."""
+        """Run one stage, from hot to cold, and return whether it was finished in time."""
         cost, broken = self._evaluate(self._x)
         total = cost + weight * broken
         for step, temperature in enumerate(np.geomspace(hot, _COLD, STEPS).tolist()):
@@ -111,13 +112,13 @@ class _Runs:
         return max(_HOT, 0.1 * float(np.median(self._space.cost(self._x))))
 
     def least_broken(self) -> FloatArray:
-        """Of where the runs ended, the point that breaks the least."""
+        """Return the point that breaks the least, of those where the runs ended."""
         _, broken = self._evaluate(self._x)
         x: FloatArray = self._x[int(np.argmin(broken))]
         return x
 
     def _step(self, temperature: float) -> FloatArray:
-        """Along some of the cost's axes, within the box."""
+        """Return points one step away along some of the cost's axes, within the box."""
         shape = self._x.shape
         spread = 1.0 / np.sqrt(self._held**2 / temperature + _STRIDE**-2)
         move = self._generator.standard_normal(shape) * spread
@@ -127,7 +128,7 @@ class _Runs:
         return x
 
     def _evaluate(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """φ and γ, shape (n_runs,) each."""
+        """Return φ and γ, shape (n_runs,) each."""
         space = self._space
         excess = np.maximum(0.0, x @ space.matrix.T - space.limits).sum(axis=1)
         excess += np.maximum(0.0, -_triangle_slacks(space, x)).sum(axis=1)
@@ -135,7 +136,7 @@ class _Runs:
 
 
 def _triangle_slacks(space: SearchSpace, x: FloatArray) -> FloatArray:
-    """tr(I)/2 − λ_max(I) about each link's centre of mass, less a margin; (runs, joints).
+    """Return tr(I)/2 − λ_max(I) about each link's centre of mass, less a margin; (runs, joints).
 
     That is the least eigenvalue of the second moments Σ − (mc)(mc)ᵀ/m about it.
     """

@@ -1,6 +1,6 @@
 """What is known of the links beforehand: masses, centres of mass, where their mass can be.
 
-Data alone do not tell single masses: without bounds the fit is as good and the masses absurd.
+Data alone do not determine single masses: without bounds the fit is as good and the masses absurd.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Ellipsoid:
     semi_axes_m: tuple[float, float, float]
 
     def grown(self, factor: float) -> Ellipsoid:
-        """With semi-axes that many times as long, around the same centre."""
+        """Return it with semi-axes that many times as long, around the same centre."""
         x, y, z = (factor * axis for axis in self.semi_axes_m)
         return Ellipsoid(self.centre_m, (x, y, z))
 
@@ -112,14 +112,14 @@ def bounds_of(robot: Robot) -> Bounds:
         )
     if unknown:
         notes.append(
-            f"masses of {', '.join(unknown)} are not bounded: the robot file knows nothing of them,"
-            " so single masses mean little"
+            f"masses of {', '.join(unknown)} are not bounded: the robot file states nothing about "
+            "them, so single masses mean little"
         )
     return Bounds(tuple(joint.name for joint in robot.joints), tuple(links), total, tuple(notes))
 
 
 def ellipsoid_factors(bounds: Bounds) -> dict[str, float]:
-    """How much longer semi-axes must be for ellipsoids and boxes to have something in common.
+    """Return how much longer semi-axes must be for ellipsoids and boxes to overlap.
 
     Bodies that keep to their ellipsoid and box do so with any mass, so that only the box of the
     same link can contradict an ellipsoid. Mass inside the ellipsoid can have its centre anywhere

@@ -2,9 +2,9 @@
 
 The cost is ‖R·(β(θ)) − z‖² on the triangular factor, so that it does not matter how many samples
 there are. Among all θ with equally good torques a faint pull towards CAD picks one (without CAD,
-towards zero): data do not tell single links. With a prior, the pull is as strong as CAD deserves:
-the Bregman divergence of −log det from CAD's pseudo-inertias, which is the same in any unit and
-frame.
+towards zero): data do not determine single links. With a prior, the pull is as strong as CAD
+deserves: the Bregman divergence of −log det from CAD's pseudo-inertias, which is the same in any
+unit and frame.
 
 References: [Sousa 2014], [Lee 2020].
 """
@@ -47,17 +47,17 @@ solver's accuracy. A joint that is predicted exactly would hide all others."""
 
 
 def estimate_cls1(problem: Problem) -> Estimate:
-    """Bounds on masses and centres of mass, signs of friction; links may still be impossible."""
+    """Estimate with bounds on masses and centres of mass; links may still be inconsistent."""
     return _estimate("cls1", problem, Realism.BOUNDS)
 
 
 def estimate_cls2(problem: Problem) -> Estimate:
-    """Every link is physically consistent."""
+    """Estimate with every link physically consistent."""
     return _estimate("cls2", problem, Realism.CONSISTENT)
 
 
 def estimate_cls2_wls(problem: Problem) -> Estimate:
-    """Every link is physically consistent, and joints are weighed by their noise as in WLS.
+    """Estimate with every link physically consistent, joints weighed by their noise as in WLS.
 
     Raises:
         DatasetError: The data do not excite all base parameters.
@@ -68,7 +68,7 @@ def estimate_cls2_wls(problem: Problem) -> Estimate:
 
 
 def estimate_cls3(problem: Problem) -> Estimate:
-    """Every link is physically consistent inside its ellipsoid, where one is known."""
+    """Estimate with every link physically consistent inside its ellipsoid, where one is known."""
     found = _estimate("cls3", problem, Realism.DENSITY)
     bounds = problem.bounds
     links = zip(bounds.joint_names, bounds.links, strict=True)
@@ -80,7 +80,7 @@ def estimate_cls3(problem: Problem) -> Estimate:
 
 
 def estimate_cls2_prior(problem: Problem) -> Estimate:
-    """Every link is physically consistent, and is as near to CAD as the data allow.
+    """Estimate with every link physically consistent, as near to CAD as the data allow.
 
     Raises:
         EstimationError: The robot file knows no links.
@@ -101,7 +101,7 @@ def find_consistent(problem: Problem, beta: FloatArray) -> FloatArray | None:
         beta: Base parameters, shape (r,).
 
     Returns:
-        θ, shape (p,), the one farthest from impossible.
+        θ, shape (p,), the one farthest from being inconsistent.
     """
     scales = choose_scales(problem)
     parameters = problem.regressor.parameters
@@ -171,7 +171,7 @@ def _estimate(
 def _cost(
     problem: Problem, x: cp.Variable, scales: Scales, weights: FloatArray | None
 ) -> cp.Expression:
-    """‖R·β − z‖², relative to ‖τ‖², of the rows of each joint times its weight."""
+    """Return ‖R·β − z‖², relative to ‖τ‖², of the rows of each joint times its weight."""
     rank = problem.base.rank
     factor = problem.factors.total(weights)
     size = float(np.linalg.norm(factor[:, rank]))
@@ -186,7 +186,7 @@ def _pull(problem: Problem, x: cp.Variable, scales: Scales) -> cp.Expression:
 
 
 def _prior(problem: Problem, x: cp.Variable, scales: Scales) -> cp.Expression:
-    """Σ D(J‖J_CAD)/spread², in units of the data's cost: both are minus a log-likelihood.
+    """Return Σ D(J‖J_CAD)/spread², in units of the data's cost: both are minus a log-likelihood.
 
     D = −log det(J·J_CAD⁻¹) + tr(J·J_CAD⁻¹) − 4 is ½‖δ‖² for small relative changes δ.
     """
@@ -210,26 +210,26 @@ def _prior(problem: Problem, x: cp.Variable, scales: Scales) -> cp.Expression:
 def _explain(
     status: str, problem: Problem, x: cp.Variable, fixed: list[cp.Constraint], realism: Realism
 ) -> NoReturn:
-    """Raise what is wrong: which bounds contradict each other, or that the solver failed."""
+    """Raise an error that says which bounds contradict each other, or that the solver failed."""
     scales = choose_scales(problem)
     _, helps = find_relaxation(problem.bounds, x, fixed, scales, realism)
     if not helps:
         raise EstimationError(
-            f"the solver ended with {status!r} though the constraints can be kept: check the "
+            f"the solver ended with {status!r} though the constraints can be met: check the "
             "scales of the data (units?) and the robot file's masses",
             code="unsolved",
         )
     relaxed = "; ".join(bound.words(3) for bound in helps)
     conflict = _conflict(fixed, link_bounds(x, problem.bounds, scales, realism=realism))
     raise InfeasibleParametersError(
-        f"no arm keeps all constraints: these contradict each other: {'; '.join(conflict)}. The "
+        f"no arm meets all constraints; these contradict each other: {'; '.join(conflict)}. The "
         f"least that would help is to relax {relaxed}; mend the robot file, or use --relax",
         code="contradicting-bounds",
     )
 
 
 def _conflict(fixed: list[cp.Constraint], bounds: list[Bound]) -> list[str]:
-    """Names of bounds of which none can be left out without the contradiction going away."""
+    """Return names of bounds that contradict each other, none of which can be left out."""
     kept = list(bounds)
     for bound in bounds:
         rest = [other for other in kept if other is not bound]

@@ -66,7 +66,7 @@ class Bound:
 
 
 def choose_scales(problem: Problem) -> Scales:
-    """From CAD where there is one, else from bounds and the data."""
+    """Choose scales from CAD where there is one, else from the data."""
     parameters = problem.regressor.parameters
     joints = parameters.joint_count
     mass_kg, length_m = 1.0, 0.2
@@ -86,32 +86,32 @@ def choose_scales(problem: Problem) -> Scales:
 
 
 def scaled_pseudo_inertia(x: cp.Variable, joint: int) -> cp.Expression:
-    """Of a link, from the scaled unknowns, 4×4."""
+    """Return the 4×4 pseudo-inertia of a link, from the scaled unknowns."""
     matrix = BASIS.reshape(10, 16).T
     return cp.reshape(matrix @ x[10 * joint : 10 * (joint + 1)], (4, 4), order="C")
 
 
 def matrix_inequalities(x: cp.Variable, joints: int) -> list[cp.Constraint]:
-    """Every pseudo-inertia positive definite."""
+    """Return constraints that keep every pseudo-inertia positive definite."""
     margin = CONSISTENCY_MARGIN * np.eye(4)
     return [scaled_pseudo_inertia(x, joint) >> margin for joint in range(joints)]
 
 
 def opposing(parameters: Parameters) -> Rows:
-    """Elements of θ that are never negative: friction opposes motion, drive inertia resists."""
+    """Return the elements of θ that are never negative: friction and inertia of drives."""
     kinds = ("viscous", "coulomb", "drive_inertia")
     items = enumerate(parameters.items)
     return np.array([index for index, item in items if item.term in kinds], dtype=np.intp)
 
 
 def signs(x: cp.Variable, parameters: Parameters) -> list[cp.Constraint]:
-    """Friction opposes the motion, and inertia of a drive is not negative."""
+    """Return constraints: friction opposes motion, and the inertia of a drive is not negative."""
     indices = opposing(parameters)
     return [x[indices] >= 0.0] if len(indices) else []
 
 
 def link_bounds(x: cp.Variable, bounds: Bounds, scales: Scales, *, realism: Realism) -> list[Bound]:
-    """Bounds on masses, centres of mass and, for CLS-3, where mass may be.
+    """Return bounds on masses, centres of mass and, for CLS-3, where mass may be.
 
     Args:
         x: Scaled unknowns.
@@ -145,7 +145,7 @@ def link_bounds(x: cp.Variable, bounds: Bounds, scales: Scales, *, realism: Real
 
 
 def with_slacks(bounds: Bounds, slacks: dict[str, float]) -> Bounds:
-    """Bounds on masses and centres of mass moved outwards, by name of the bound."""
+    """Return bounds on masses and centres of mass moved outwards, by name of the bound."""
 
     def pair(
         what: str, unit: str, values: tuple[float, float] | None
@@ -198,7 +198,7 @@ def _mass_bounds(
 def _centre_bounds(
     x: cp.Variable, joint: int, name: str, link: LinkBound, scales: Scales
 ) -> list[Bound]:
-    """m·low ≤ mc ≤ m·high; in metres, by the mass that CAD or the bounds expect."""
+    """Return the bounds m·low ≤ mc ≤ m·high."""
     if link.centre_m is None:
         return []
     result = []
@@ -216,7 +216,7 @@ def _centre_bounds(
 def _density_bound(
     x: cp.Variable, joint: int, name: str, ellipsoid: Ellipsoid, scales: Scales
 ) -> Bound:
-    """∫(1 − (x − c)ᵀQ⁻¹(x − c)) dm ≥ 0: no mass is outside of the ellipsoid.
+    """Return the bound ∫(1 − (x − c)ᵀQ⁻¹(x − c)) dm ≥ 0: no mass is outside the ellipsoid.
 
     Where J ≻ 0, there is a body inside the ellipsoid with these ten parameters if and only if this
     holds (Wensing et al., see `pseudo_inertia`). It also keeps the centre of mass x̄ inside, which
@@ -242,7 +242,7 @@ def _density_bound(
 def _centre_ellipsoid(
     x: cp.Variable, joint: int, name: str, ellipsoid: Ellipsoid, scales: Scales
 ) -> Bound:
-    """‖Q^(-1/2)(mc − m·centre)‖ ≤ m: of the centre of mass alone."""
+    """Return the bound ‖Q^(-1/2)(mc − m·centre)‖ ≤ m on the centre of mass alone."""
     centre = np.array(ellipsoid.centre_m) / scales.length_m
     axes = np.array(ellipsoid.semi_axes_m) / scales.length_m
     mass = x[10 * joint]

@@ -1,4 +1,4 @@
-"""Convex programmes solved by Clarabel without its exceptions and warnings: a status says it."""
+"""Solves convex programmes with Clarabel: a status in place of its exceptions and warnings."""
 
 from __future__ import annotations
 

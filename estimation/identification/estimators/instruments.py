@@ -6,7 +6,8 @@ noise, simulated in the recorded control loop with the model itself:
 
 β = (ZᵀWΦ₁)⁻¹·ZᵀWτ,     Z = Φ₁(simulated with β before),     both prepared alike.
 
-Where gains are not known, Z follows the reference: unbiased too, but less alike and so less sure.
+Where gains are not known, Z follows the reference: unbiased too, but less like the motion and so
+less certain.
 
 References: [Janot 2014].
 """
@@ -39,7 +40,7 @@ ROUNDS = 4
 _SETTLED = 1e-3
 """Relative change of the predicted torques from round to round."""
 _UNLIKE = 1e6
-"""Condition number of ZᵀΦ₁ (columns of length 1) from which instruments tell nothing."""
+"""Condition number of ZᵀΦ₁ (columns of length 1) from which instruments are useless."""
 
 
 def make_instruments(
@@ -47,12 +48,12 @@ def make_instruments(
     settings: PreparationSettings,
     segments: Iterable[Segment],
 ) -> Instruments | None:
-    """Instruments of recordings, as good as what they hold allows.
+    """Make the best instruments that the recordings allow.
 
     Args:
         regressor: Of the arm.
         settings: How the samples were prepared.
-        segments: The same samples, not prepared; gone through again and again.
+        segments: The same samples, not prepared; iterated again and again.
 
     Returns:
         Simulated motion where references and gains were recorded throughout, else the reference
@@ -95,7 +96,7 @@ def make_instruments(
 
 
 def estimate_iv(problem: Problem) -> Estimate:
-    """Instrumental variables, a few rounds of them.
+    """Estimate by instrumental variables, in a few rounds.
 
     Raises:
         EstimationError: There are no references or drives, the instruments do not resemble the
@@ -183,7 +184,7 @@ def _solve(
 def _aligned(
     samples: Iterator[Prepared], motions: Iterator[Prepared]
 ) -> Iterator[tuple[Prepared, Prepared]]:
-    """Samples with the motion at the same times; rows and segments that were cut are left out."""
+    """Yield samples with the motion at the same times, without rows and segments that were cut."""
     for part in samples:
         if not len(part):
             continue
@@ -210,7 +211,7 @@ def _rows_of(motion: Prepared, rows: Rows) -> Prepared:
 
 
 def _without_drives(regressor: Regressor) -> list[str]:
-    """Names of joints whose motor and gear the robot file does not state."""
+    """Return the names of joints whose motor and gear the robot file does not state."""
     return [joint.name for joint in regressor.robot.joints if joint.drive is None]
 
 

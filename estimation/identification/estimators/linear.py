@@ -1,6 +1,6 @@
 """Estimators of base parameters that are linear algebra: ULS, WLS, IRLS and total least squares.
 
-None of them knows physics: what they find may belong to no physically consistent arm. Their
+None of them knows physics: their result may belong to no physically consistent arm. Their
 residual is the floor under every estimator that does.
 """
 
@@ -22,7 +22,7 @@ _SINGULAR = 1e-10
 _ROUNDS = 50
 _SETTLED = 1e-8
 _HUBER = 1.345
-"""Residuals beyond so many standard deviations count less: 95 % as sure as least squares when
+"""Residuals beyond so many standard deviations count less: 95 % as efficient as least squares when
 errors are Gaussian."""
 _MAD = 1.4826
 
@@ -50,7 +50,7 @@ def solve(factor: FloatArray, rank: int, symbols: tuple[str, ...] = ()) -> Float
         weights = np.abs(directions[missing]).max(axis=0)
         names = [symbols[i] if symbols else str(i) for i in np.flatnonzero(weights > 0.1)]
         raise DatasetError(
-            f"the data hold {rank - int(missing.sum())} of {rank} base parameters: nothing tells "
+            f"the data determine {rank - int(missing.sum())} of {rank} base parameters, but not "
             f"{', '.join(names[:12])}{' …' if len(names) > 12 else ''} (or a combination of them);"
             " record a motion that excites them (`armature excite`), or leave terms out",
             code="not-excited",
@@ -60,19 +60,19 @@ def solve(factor: FloatArray, rank: int, symbols: tuple[str, ...] = ()) -> Float
 
 
 def base_symbols(problem: Problem) -> tuple[str, ...]:
-    """Of the independent elements."""
+    """Return the symbols of the independent elements."""
     return tuple(problem.base.symbols[i] for i in problem.base.independent)
 
 
 def estimate_uls(problem: Problem) -> Estimate:
-    """Least squares, all rows alike: the floor of the identification error."""
+    """Estimate by least squares, all rows alike: the floor of the identification error."""
     factor = problem.factors.total()
     beta = solve(factor, problem.base.rank, base_symbols(problem))
     return Estimate(method="uls", beta=beta)
 
 
 def joint_weights(factors: Factors, beta: FloatArray) -> FloatArray:
-    """1/σ of each joint's residual, relative to their geometric mean, shape (n_joints,).
+    """Return 1/σ of each joint's residual, relative to their geometric mean, shape (n_joints,).
 
     A joint that is predicted exactly gets the largest weight there is, not an infinite one.
     """
@@ -86,7 +86,7 @@ def joint_weights(factors: Factors, beta: FloatArray) -> FloatArray:
 
 
 def settle_weights(problem: Problem) -> tuple[FloatArray, FloatArray]:
-    """Weighted least squares, repeated until the weights of the joints settle.
+    """Repeat weighted least squares until the weights of the joints settle.
 
     Args:
         problem: The data.
@@ -111,18 +111,18 @@ def settle_weights(problem: Problem) -> tuple[FloatArray, FloatArray]:
 
 
 def describe_weights(weights: FloatArray) -> str:
-    """For the notes of an estimate."""
+    """Return the weights as a note of an estimate."""
     return f"weights of the joints' rows: {', '.join(f'{weight:.3g}' for weight in weights)}"
 
 
 def estimate_wls(problem: Problem) -> Estimate:
-    """Least squares with each joint's rows divided by its noise, until the weights settle."""
+    """Estimate with each joint's rows divided by its noise, until the weights settle."""
     beta, weights = settle_weights(problem)
     return Estimate(method="wls", beta=beta, notes=(describe_weights(weights),))
 
 
 def estimate_irls(problem: Problem) -> Estimate:
-    """Robust: Huber's weights per row, by each joint's own scale (median of |residuals|)."""
+    """Estimate with Huber's weights per row, by each joint's own scale (median of |residuals|)."""
     start = estimate_wls(problem)
     beta = start.beta
     rank = problem.base.rank
@@ -152,7 +152,7 @@ def estimate_irls(problem: Problem) -> Estimate:
 
 
 def estimate_tls(problem: Problem) -> Estimate:
-    """Total least squares: errors in Φ₁ as well as in τ, alike relative to each column's length.
+    """Estimate by total least squares: errors in Φ₁ as well as in τ, relative to column lengths.
 
     The right singular vector v of the smallest singular value of [Φ₁ τ], columns of length 1 and
     joints weighed by their noise, gives β = −v₁/v₂. Where that is how errors are, it is far nearer
@@ -181,7 +181,7 @@ def estimate_tls(problem: Problem) -> Estimate:
 
 
 def _rows(problem: Problem, beta: FloatArray) -> Iterator[tuple[FloatArray, FloatArray, Flags]]:
-    """[Φ₁ τ], residuals and which rows count, piece by piece."""
+    """Yield [Φ₁ τ], residuals and which rows count, piece by piece."""
     for prepared in problem.samples():
         for first in range(0, len(prepared.t_s), PIECE_SAMPLES):
             piece = slice(first, first + PIECE_SAMPLES)

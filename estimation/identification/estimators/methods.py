@@ -1,4 +1,4 @@
-"""All estimators by name: what each is, and how it is called."""
+"""All estimators by name: what each does, and the function that does it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Method:
 
 
 def estimate_cad(problem: Problem) -> Estimate:
-    """Return the robot file's own parameters: nothing is estimated.
+    """Return the robot file's own parameters, without estimating anything.
 
     Raises:
         EstimationError: A joint has no link.

@@ -1,4 +1,4 @@
-"""What every estimator gets and what every one gives: one interface for all of them."""
+"""What every estimator gets and returns: one interface for all of them."""
 
 from __future__ import annotations
 
@@ -37,11 +37,10 @@ class Problem:
         factors: Of the identification data.
         bounds: What is known of masses, centres of mass and friction.
         cad: θ from the robot file, shape (p,); None when it knows no links.
-        samples: Goes through the prepared samples again, for estimators that need more than
-            factors.
+        samples: Iterates the prepared samples again, for estimators that need more than factors.
         seed: Of everything random.
         starts: From how many points a search begins.
-        progress: Told what is being done, by those who take long.
+        progress: Told what is being done, by estimators that take long.
         instruments: For instrumental variables; None where references are not known.
     """
 
@@ -64,7 +63,7 @@ class Estimate:
     Attributes:
         method: Its name.
         beta: Base parameters, shape (r,).
-        theta: All parameters, shape (p,), where the method tells them; else None.
+        theta: All parameters, shape (p,), where the method determines them; else None.
         notes: What a reader should know of it.
         active_bounds: Names of the bounds that hold it back.
     """

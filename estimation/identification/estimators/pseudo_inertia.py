@@ -18,7 +18,7 @@ from estimation.types import FloatArray
 
 
 def _basis() -> FloatArray:
-    """J of each parameter alone, shape (10, 4, 4)."""
+    """Return J of each parameter alone, shape (10, 4, 4)."""
     basis = np.zeros((len(INERTIAL), 4, 4))
     basis[0, 3, 3] = 1.0
     for axis in range(3):
@@ -37,7 +37,7 @@ BASIS: Final = _basis()
 
 
 def pseudo_inertias(link: ArrayLike) -> FloatArray:
-    """J of a link's ten parameters, or of many, shape (…, 10) → (…, 4, 4)."""
+    """Return J of one or many links' ten parameters, shape (…, 10) → (…, 4, 4)."""
     return np.tensordot(np.asarray(link, dtype=np.float64), BASIS, axes=1)
 
 
@@ -57,6 +57,9 @@ def link_parameters(pseudo: ArrayLike) -> FloatArray:
 
 
 def least_eigenvalues(theta: ArrayLike, joint_count: int) -> FloatArray:
-    """Of each link's J, shape (n_joints,): positive where the link is physically consistent."""
+    """Return the least eigenvalue of each link's J, shape (n_joints,).
+
+    It is positive where the link is physically consistent.
+    """
     links = np.asarray(theta, dtype=np.float64)[: 10 * joint_count].reshape(joint_count, 10)
     return np.asarray(np.linalg.eigvalsh(pseudo_inertias(links))[:, 0], dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Bounds that contradict each other give way by as little as possible."""
+"""Relaxes bounds that contradict each other, by as little as possible."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class GivenWay(NamedTuple):
     unit: str
 
     def words(self, digits: int) -> str:
-        """For people; semi-axes always so exactly that the words can be obeyed."""
+        """Return it as text; semi-axes with enough digits that the advice works."""
         if self.unit:
             return f"{self.name}, by {self.size:.{digits}g} {self.unit}"
         return f"{self.name}, its semi-axes {self.size:.4g} times longer"
@@ -100,7 +100,7 @@ def find_relaxation(
 def _least_relaxation(
     x: cp.Variable, fixed: list[cp.Constraint], bounds: list[Bound]
 ) -> list[GivenWay]:
-    """How far bounds must give way for there to be a solution: least in sum, then few of them.
+    """Return how far bounds must give way for a solution to exist: least in sum, then few.
 
     Args:
         x: Scaled unknowns.

@@ -7,7 +7,7 @@ constraints are convex, so that all starts that succeed end at the same place, w
 
 The unknowns are turned and scaled so that the cost's second derivative is the identity matrix:
 with H = MᵀM + ρ·1 = V·diag(w²)·Vᵀ and x = V·diag(1/w)·z it is ½‖z − z₀‖². That is what SLSQP
-assumes at first, and it then need not find out.
+assumes at first, so that it need not estimate it.
 
 References: [Kraft 1988].
 """
@@ -31,7 +31,7 @@ TIME_MAX_S = 3.0
 """No further start begins after this long."""
 _ITERATIONS = 400
 _PULL = 1e-8
-"""ρ, towards CAD: data do not tell all of θ, and something has to."""
+"""ρ, towards CAD: the data do not determine all of θ."""
 _SAME = 1e-3
 """Relative difference of costs of two starts that found the same."""
 
@@ -98,7 +98,7 @@ class _Local:
         self._linear = space.matrix @ self._z.to_x
 
     def search(self, start: FloatArray) -> FloatArray:
-        """From an x to an x."""
+        """Return the x at which a search from another x ends."""
         target = self._z.target
         result = minimize(
             lambda z: (0.5 * float((z - target) @ (z - target)), z - target),
@@ -117,7 +117,7 @@ class _Local:
         return 0.5 * float(rest @ rest)
 
     def _slack(self, z: FloatArray) -> FloatArray:
-        """Not negative where all constraints are kept.
+        """Return values that are not negative where all constraints are kept.
 
         All four eigenvalues of a pseudo-inertia, not only the least: where two of them cross, the
         least one has no gradient.
@@ -127,7 +127,7 @@ class _Local:
         return np.concatenate([linear, values.ravel() - 2.0 * CONSISTENCY_MARGIN])
 
     def _slack_gradient(self, z: FloatArray) -> FloatArray:
-        """dλ/dπ_k = vᵀ·BASIS_k·v for each eigenvalue λ and its vector v."""
+        """Return dλ/dπ_k = vᵀ·BASIS_k·v for each eigenvalue λ and its vector v."""
         _, vectors = np.linalg.eigh(self._space.pseudo_inertias(self._z.to_x @ z))
         slopes = np.einsum("jak,cab,jbk->jkc", vectors, BASIS, vectors, optimize=True)
         parts = [

@@ -1,4 +1,4 @@
-"""What a numerical search sees: the cost, the constraints and the box, as plain arrays.
+"""The problem as a numerical search sees it: cost, constraints and box, as plain arrays.
 
 The constraints are those of `constraints`, which states them once: here they are only turned into
 numbers, because a search evaluates them many thousand times.
@@ -64,18 +64,18 @@ class SearchSpace:
     high: FloatArray
 
     def cost(self, x: FloatArray) -> FloatArray:
-        """½‖τ − Φ₁β‖²/‖τ‖² but for what no parameters explain; shape (…, p) → (…)."""
+        """Return ½‖τ − Φ₁β‖²/‖τ‖² less what no parameters explain; shape (…, p) → (…)."""
         rest = x @ self.cost_matrix.T - self.cost_target
         cost: FloatArray = 0.5 * np.sum(rest**2, axis=-1)
         return cost
 
     def pseudo_inertias(self, x: FloatArray) -> FloatArray:
-        """Scaled ones of all links; shape (…, p) → (…, n_joints, 4, 4)."""
+        """Return the scaled ones of all links; shape (…, p) → (…, n_joints, 4, 4)."""
         joints = self.parameters.joint_count
         return pseudo_inertias(x[..., : 10 * joints].reshape(*x.shape[:-1], joints, 10))
 
     def violations(self, x: FloatArray) -> tuple[str, ...]:
-        """Names of the constraints that x breaks; none where it is feasible."""
+        """Return the names of the constraints that x breaks; none where it is feasible."""
         excess = self.matrix @ x - self.limits
         broken = [self.names[index] for index in np.flatnonzero(excess > TOLERANCE)]
         least = np.linalg.eigvalsh(self.pseudo_inertias(x))[:, 0]
@@ -117,7 +117,7 @@ def make_space(problem: Problem) -> SearchSpace:
 def draw_start(
     problem: Problem, space: SearchSpace, generator: np.random.Generator, *, spread: float = 0.4
 ) -> FloatArray:
-    """An x to begin at: physically consistent links around CAD, or around the middle of the bounds.
+    """Draw an x to begin at: consistent links around CAD, or around the middle of the bounds.
 
     J' = L·exp(S)·Lᵀ with J = LLᵀ and S symmetric, normal: positive definite whatever is drawn.
 
@@ -189,7 +189,7 @@ def _box(problem: Problem, scales: Scales) -> tuple[FloatArray, FloatArray]:
 
 
 def _reach_m(link: LinkBound) -> float:
-    """The farthest from the joint that the link's mass may be, along an axis; 0 if not known."""
+    """Return how far from the joint the link's mass may be, along an axis; 0 if not known."""
     if link.ellipsoid is not None:
         pairs = zip(link.ellipsoid.centre_m, link.ellipsoid.semi_axes_m, strict=True)
         return max(abs(centre) + axis for centre, axis in pairs)

@@ -1,7 +1,7 @@
-"""What in the data looks like a mistake: signs, order, units and delays of torques, still joints.
+"""Looks for mistakes in the data: signs, order, units and delays of torques, joints at rest.
 
-Each joint's rows alone tell much: whatever the other joints do, its own friction opposes it, and
-its own torque is explained by its own motion.
+Much follows from each joint's rows alone: whatever the other joints do, its own friction opposes
+it, and its own torque is explained by its own motion.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from estimation.types import FloatArray
 
 _BEYOND_DOUBT = 30.0
 """Ordinary standard deviations by which friction must be negative: they are 2 to 6 times too small,
-and what a model lacks makes it no less so."""
+even without what the model lacks."""
 _MATTERS = 0.02
-"""Share of a joint's torque that its friction makes up at the least, to speak of its sign."""
+"""Least share of a joint's torque that its friction makes up, for its sign to be judged."""
 _UNEXPLAINED, _WORSE_TOGETHER = 0.15, 1.5
-"""Of a joint's torque, left by the best fit to its rows alone, if it belongs to another motion; and
-how many times as much is left then by the fit to all joints."""
+"""Torques that belong to another motion: share of a joint's torque that the best fit to its rows
+alone leaves, and how many times as much the fit to all joints leaves."""
 _RANK_TOLERANCE = 1e-8
 _LIKE_CAD = 0.7
 _OTHER_UNIT = 2.5
@@ -108,7 +108,7 @@ def check_data(
 
 
 def still_joints(trace: Trace, joint_names: Sequence[str]) -> tuple[str, ...]:
-    """Joints that do not move, while others do."""
+    """Return the joints that do not move, while others do."""
     fastest = np.abs(trace.dq_rad_s).max(axis=0, initial=0.0)
     return tuple(
         name
@@ -118,9 +118,9 @@ def still_joints(trace: Trace, joint_names: Sequence[str]) -> tuple[str, ...]:
 
 
 def torque_delay_s(trace: Trace) -> float | None:
-    """By how much measured torques are late, from what is left; None if nothing speaks for it.
+    """Return by how much measured torques are late, from the residuals; None if they are not.
 
-    τ(t − d) ≈ τ − d·dτ/dt: what is left looks like the slope of the prediction. Friction hides a
+    τ(t − d) ≈ τ − d·dτ/dt: the residual looks like the slope of the prediction. Friction hides a
     part of it, so that the true delay is longer.
     """
     delays, correlations = [], []
@@ -172,7 +172,7 @@ def _own_fit(problem: Problem, joint: int) -> _OwnFit:
 
 
 def _turned(problem: Problem, fits: Sequence[_OwnFit]) -> list[str]:
-    """Joints whose Coulomb friction would drive them, beyond doubt."""
+    """Return the joints whose Coulomb friction would drive them, beyond doubt."""
     parameters = problem.regressor.parameters
     found = []
     for row, index in enumerate(problem.base.independent.tolist()):
@@ -187,9 +187,9 @@ def _turned(problem: Problem, fits: Sequence[_OwnFit]) -> list[str]:
 
 
 def _strange(problem: Problem, fits: Sequence[_OwnFit]) -> list[str]:
-    """Joints whose torque their own motion does not explain, and that of all still less.
+    """Return joints whose torque neither their own motion nor that of all joints explains.
 
-    What a model lacks (a soft gear, say) leaves as much alone as together.
+    What a model lacks (a soft gear, say) leaves as large a residual alone as together.
     """
     factors = problem.factors
     norms, sizes = factors.joint_errors(solve(factors.total(), factors.rank))

@@ -1,4 +1,4 @@
-"""What is said of an estimate: errors on known and unknown data, and physical consistency.
+"""Evaluates an estimate: errors on identification and validation data, physical consistency.
 
 Errors are stated twice: over the rows in which a joint moves, which are those that are fitted, and
 over all rows. At a reversal a joint may stick, and then friction is not a function of its speed.
@@ -26,7 +26,7 @@ POSTURES = 200
 
 
 def find_errors(data: Data, beta: FloatArray) -> ErrorsPercent:
-    """ε_τ of an estimate on some data.
+    """Return ε_τ of an estimate on some data.
 
     Args:
         data: Of one or several recordings.
@@ -49,14 +49,14 @@ def find_errors(data: Data, beta: FloatArray) -> ErrorsPercent:
 def judge(
     problem: Problem, estimate: Estimate, seconds: float, training: Data, validation: Data | None
 ) -> MethodResult:
-    """Say everything there is to say of an estimate.
+    """Evaluate an estimate.
 
     Args:
         problem: What it was made for.
-        estimate: It.
+        estimate: The estimate.
         seconds: How long it took.
         training: Data that it was made from.
-        validation: Data that it does not know; None if there are none.
+        validation: Data that it was not made from; None if there are none.
 
     Returns:
         The row of the comparison table.
@@ -95,14 +95,14 @@ def judge(
 
 
 def _is_consistent(problem: Problem, theta: FloatArray) -> bool:
-    """Every pseudo-inertia positive definite, no friction that drives."""
+    """Return whether every pseudo-inertia is positive definite and no friction drives."""
     parameters = problem.regressor.parameters
     links = least_eigenvalues(theta, parameters.joint_count)
     return bool(links.min() > 0.0) and bool((theta[opposing(parameters)] > -1e-9).all())
 
 
 def _inertia_matrices(problem: Problem, theta: FloatArray) -> tuple[float, tuple[float, float]]:
-    """Least eigenvalue of B(q) and the range of its condition, over postures within the limits."""
+    """Return the least eigenvalue of B(q) and the range of its condition, over postures."""
     generator = np.random.default_rng(problem.seed)
     limits = [joint.limits for joint in problem.regressor.robot.joints]
     low = np.array([max(limit.position_min_rad, -math.pi) for limit in limits])
@@ -117,7 +117,7 @@ def _inertia_matrices(problem: Problem, theta: FloatArray) -> tuple[float, tuple
 
 
 def _cross_validate(problem: Problem, name: str) -> float | None:
-    """Error on parts of the time that were held out, in percent of all their torque."""
+    """Return the error on held-out parts of the time, in percent of all their torque."""
     if not METHODS[name].is_quick:
         return None
     left2, size2 = 0.0, 0.0

@@ -1,4 +1,4 @@
-"""Whether an identified arm, simulated, moves like the real one did."""
+"""Checks whether an identified arm, simulated, moves like the real one did."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def simulate_recording(
         undriven = [joint.name for joint in regressor.robot.joints if joint.drive is None]
         if undriven:
             notes.append(
-                f"closed loop: the robot file states no drive of {', '.join(undriven)}: the "
-                "controller cannot be repeated"
+                f"closed loop: the robot file states no drive of {', '.join(undriven)}, so the "
+                "controller cannot be simulated"
             )
             continue
         try:

@@ -1,4 +1,4 @@
-"""Measured and predicted torques over time: for pictures and for tests of what is left."""
+"""Measured and predicted torques over time, for figures and for tests of the residuals."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Trace:
 def make_trace(
     title: str, problem: Problem, beta: FloatArray, samples: Iterable[Prepared]
 ) -> Trace | None:
-    """The first recording among samples, at most `ROWS_MAX` rows of it; None if there are none."""
+    """Return the first recording among samples, at most `ROWS_MAX` rows; None if there are none."""
     parts: list[Prepared] = []
     predicted: list[FloatArray] = []
     rows = 0
@@ -81,7 +81,7 @@ def make_trace(
 
 
 def residual_tests(trace: Trace, joint_names: tuple[str, ...]) -> tuple[ResidualTest, ...]:
-    """Whether what is left of the torques looks like noise."""
+    """Test whether the residuals of the torques look like noise."""
     tests = []
     for joint, name in enumerate(joint_names):
         use = trace.use[:, joint]
@@ -106,7 +106,7 @@ def residual_tests(trace: Trace, joint_names: tuple[str, ...]) -> tuple[Residual
 
 
 def _memory_rows(values: FloatArray) -> int:
-    """Lag at which the autocorrelation falls below 1/e."""
+    """Return the lag at which the autocorrelation falls below 1/e."""
     padded = np.fft.rfft(values, 2 * len(values))
     correlation = np.fft.irfft(np.abs(padded) ** 2)[: len(values)]
     below = np.flatnonzero(correlation < correlation[0] / np.e)

@@ -1,7 +1,7 @@
-"""How sure base parameters are: ordinary covariance, block bootstrap, and which matter at all.
+"""Uncertainty of base parameters: ordinary covariance, block bootstrap, and which are essential.
 
-Ordinary standard deviations take all rows for independent and come out 2 to 6 times too small.
-Here whole blocks of time (all joints together) are drawn again, from the triangular factors.
+Ordinary standard deviations assume independent rows and come out 2 to 6 times too small. The
+bootstrap draws whole blocks of time (all joints together) again, from the triangular factors.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class Uncertainty:
     degrees: int
 
     def relative_percent(self, beta: ArrayLike) -> FloatArray:
-        """100·σ/|β|, infinite where β is zero."""
+        """Return 100·σ/|β|, infinite where β is zero."""
         size = np.abs(np.asarray(beta, dtype=np.float64))
         return 100.0 * np.where(size > 0.0, self.sigma / np.where(size > 0.0, size, 1.0), np.inf)
 
 
 def covariance(factors: Factors, beta: FloatArray) -> FloatArray:
-    """σ²(Φ₁ᵀΦ₁)⁻¹, shape (r, r), from n − r degrees of freedom."""
+    """Return σ²(Φ₁ᵀΦ₁)⁻¹, shape (r, r), from n − r degrees of freedom."""
     rank = factors.rank
     inverse = _inverse(factors.total()[:rank, :rank])
     norms, _ = factors.joint_errors(beta)
@@ -60,7 +60,7 @@ def covariance(factors: Factors, beta: FloatArray) -> FloatArray:
 def bootstrap(
     factors: Factors, beta: FloatArray, *, replicates: int = REPLICATES, seed: int = 0
 ) -> FloatArray:
-    """Base parameters had other blocks of time come by.
+    """Draw blocks of time again, and return the base parameters of each draw.
 
     Args:
         factors: Of the data; at least two blocks.
@@ -98,10 +98,10 @@ def bootstrap(
 
 
 def find_uncertainty(factors: Factors, *, seed: int = 0) -> Uncertainty:
-    """Of the least-squares estimate.
+    """Return the uncertainty of the least-squares estimate.
 
-    The width is the robust spread of the draws (of their middle 68 %): few draws that hardly tell
-    a parameter would make a standard deviation explode. Intervals are Student's.
+    The width is the robust spread of the draws (of their middle 68 %): a few draws that hardly
+    determine a parameter would make a standard deviation explode. Intervals are Student's.
 
     Raises:
         DatasetError: As `bootstrap`.
@@ -118,7 +118,7 @@ def find_uncertainty(factors: Factors, *, seed: int = 0) -> Uncertainty:
 
 
 def information_inflation(factors: Factors) -> float:
-    """By how much rows overstate what they tell: typical (σ/σ_ordinary)², at least 1."""
+    """Return by how much rows overstate their information: typical (σ/σ_ordinary)², at least 1."""
     try:
         uncertainty = find_uncertainty(factors)
     except DatasetError:
@@ -130,7 +130,7 @@ def information_inflation(factors: Factors) -> float:
 
 
 def essential(factors: Factors, *, limit_percent: float = ESSENTIAL_PERCENT) -> Rows:
-    """Base parameters that are left when the least sure one is dropped again and again.
+    """Return the base parameters that remain when the least certain one is dropped repeatedly.
 
     Args:
         factors: Of the data.
@@ -160,7 +160,7 @@ def essential(factors: Factors, *, limit_percent: float = ESSENTIAL_PERCENT) -> 
 
 
 def _cluster_starts(factors: Factors) -> Rows:
-    """Where clusters begin among the blocks sorted by cluster."""
+    """Return where clusters begin among the blocks sorted by cluster."""
     ordered = np.sort(factors.clusters)
     return np.concatenate([[0], np.flatnonzero(np.diff(ordered)) + 1])
 

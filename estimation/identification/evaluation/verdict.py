@@ -1,4 +1,4 @@
-"""One sentence on whether the identified model can be used, why one may doubt it, and its scope."""
+"""Judges whether the identified model can be used, with reasons to doubt it, and its scope."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _GOOD_PERCENT = 10.0
 _JOINT_PERCENT, _JOINT_USELESS_PERCENT = 20.0, 50.0
 """Of one joint's torque: worth a look, and useless; one joint's gravity hides the others."""
 _MEMORY_S = 0.15
-"""Residuals that remember longer than this hold something that the model does not."""
+"""Residuals that are correlated for longer than this contain something that the model lacks."""
 _IDENTIFIABLE_PERCENT = 30.0
 _SAME_PERCENT = 1e-9
 _DISAGREE, _CONTRADICT = 1.5, 3.0
@@ -41,14 +41,15 @@ def reach_verdict(
     Args:
         methods: All that were compared.
         chosen: The one whose parameters are written.
-        joint_names: For the words.
-        residuals: What it leaves.
+        joint_names: In the order of the errors.
+        residuals: Tests of its residuals.
         base: Its base parameters.
         data_checks: What in the data looks like a mistake.
-        is_relaxed: Whether bounds had to give way.
+        is_relaxed: Whether bounds had to be relaxed.
 
     Returns:
-        Usable when it is physically consistent and predicts torques, best on data it does not know.
+        Usable when it is physically consistent and predicts torques, judged on validation data
+        where there are any.
     """
     row = next(method for method in methods if method.name == chosen)
     floor = next((method for method in methods if method.name == "uls"), None)

@@ -24,7 +24,7 @@ def identified_text(
         robot: What it describes.
         parameters: Of the model.
         theta: Identified, in their order.
-        source: What to call the text in an error.
+        source: Name of the text in an error.
 
     Returns:
         The text. Where a joint has a drive, friction and rotor are written there, viscous at the
@@ -60,7 +60,7 @@ def identified_text(
 def joint_friction(
     parameters: Parameters, theta: Sequence[float]
 ) -> dict[str, tuple[float, float]]:
-    """Viscous and Coulomb friction at each joint, by its name; 0 where the model has none."""
+    """Return viscous and Coulomb friction at each joint, by name; 0 where the model has none."""
     viscous, coulomb = parameters.of_kind("viscous"), parameters.of_kind("coulomb")
     return {
         name: (
@@ -108,7 +108,7 @@ def _friction(
 
 
 def _dynamics(index: int, parameters: Parameters, theta: Sequence[float]) -> JointDynamics:
-    """All terms of a joint, and of the coupled motor of the same number."""
+    """Return all terms of a joint, and of the coupled motor of the same number."""
     return JointDynamics(
         **{
             DYNAMICS[item.kind]: _round(theta[place])
@@ -128,7 +128,7 @@ def _inside(value: float, low: float | None, high: float | None, size: float) ->
 
 
 def _moment_inside(moment: float, mass: float, low: float, high: float) -> float:
-    """The moment of a centre at its bound; a little inside, as it is divided by the mass again."""
+    """Return the moment of a centre of mass at its bound; a little inside, against rounding."""
     little = 1e-3 * _BEYOND * (high - low)
     centre = moment / mass
     kept = _inside(centre, low + little, high - little, high - low)

@@ -1,8 +1,8 @@
-"""What the arm carries: two identifications, with and without, and their difference as one body.
+"""Identifies a payload: the difference of two identifications, with and without, as one body.
 
 A payload is a change δπ of the last link's ten parameters [De Facci 2024], so that base parameters
-change by Δβ = B·δπ with the last link's columns B of the base mapping. Of all bodies that can
-exist, the one nearest to the measured difference, by how sure that is:
+change by Δβ = B·δπ with the last link's columns B of the base mapping. Of all physically consistent
+bodies, it is the one nearest to the measured difference, weighted by its covariance:
 
 δπ = argmin (Δβ − B·δπ)ᵀΣ⁻¹(Δβ − B·δπ)     subject to J(δπ) ⪰ 0
 
@@ -48,11 +48,11 @@ class Payload:
     Attributes:
         parameters: δπ, shape (10,), in the order of θ, about the frame's origin.
         mass_kg: Its mass.
-        centre_m: Its centre of mass; wide intervals where the motion does not tell it.
+        centre_m: Its centre of mass; wide intervals where the motion does not determine it.
         inertia_kg_m2: About its centre of mass: xx, xy, yy, xz, yz, zz.
         identifiable: Of the ten parameters, which the arm's torques depend on by themselves.
-        sigma: Standard deviation of what the data alone tell of each, without physics; infinite
-            where that is nothing, shape (10,).
+        sigma: Standard deviation of each from the data alone, without physics; infinite where
+            they do not determine it, shape (10,).
         misfit: Root mean square of (Δβ − B·δπ) in standard deviations: far above 1 when something
             else than a payload has changed.
         notes: What a reader should know.
@@ -79,7 +79,7 @@ def identify_payload(without: Problem, with_load: Problem) -> Payload:
         The payload.
 
     Raises:
-        DatasetError: The models differ, or the data do not tell their base parameters.
+        DatasetError: The models differ, or the data do not determine their base parameters.
         EstimationError: The programme could not be solved.
     """
     if without.base.symbols != with_load.base.symbols or not np.allclose(
@@ -123,7 +123,7 @@ def _link_rows(problem: Problem) -> Rows:
 
 
 class _Base(NamedTuple):
-    """Base parameters that describe links, and how sure they are."""
+    """Base parameters that describe links, and their uncertainty."""
 
     beta: FloatArray
     draws: FloatArray
@@ -132,7 +132,7 @@ class _Base(NamedTuple):
 
 
 def _base(problem: Problem, rows: Rows, seed: int) -> _Base:
-    """Least squares and draws of it: what physics adds is added to the difference, once."""
+    """Return the least-squares estimate and draws of it; physics is added to the difference."""
     factors = problem.factors
     beta = solve(factors.total(), problem.base.rank, base_symbols(problem))
     drawn = bootstrap(factors, beta, replicates=DRAWS, seed=1_000_003 * seed + problem.seed)
@@ -144,7 +144,7 @@ def _base(problem: Problem, rows: Rows, seed: int) -> _Base:
 
 
 def _intervals(values: FloatArray, draws: FloatArray, blocks: int) -> list[Interval]:
-    """Quantiles of the draws, as much wider as Student's are for so few blocks."""
+    """Return quantiles of the draws, widened as Student's are for so few blocks."""
     wider = float(stdtrit(blocks - 1, 0.975)) / 1.959964
     lows, highs = np.quantile(draws, [0.025, 0.975], axis=0)
     return [
@@ -170,13 +170,13 @@ class _Fit:
         self._size = size
         pseudo = cp.reshape(BASIS.reshape(10, 16).T @ self._x, (4, 4), order="C")
         cost = cp.sum_squares((matrix * self._scale / size) @ self._x - self._target)
-        # What nothing tells is small rather than anything.
+        # What the data do not determine is small rather than arbitrary.
         self._programme = cp.Problem(
             cp.Minimize(cost + 1e-10 * cp.sum_squares(self._x)), [pseudo >> 0]
         )
 
     def solve(self, target: FloatArray) -> FloatArray:
-        """Shape (10,), in SI."""
+        """Return δπ for a target, shape (10,), in SI."""
         self._target.value = target / self._size
         if solve_programme(self._programme) not in SOLVED or self._x.value is None:
             raise EstimationError(
@@ -189,7 +189,7 @@ class _Fit:
 
 
 def _described(link: FloatArray) -> FloatArray:
-    """Mass, centre and inertia about the centre; shape (10,)."""
+    """Return mass, centre and inertia about the centre; shape (10,)."""
     mass = max(float(link[0]), 1e-9)
     centre = link[1:4] / mass
     x, y, z = centre
@@ -200,7 +200,7 @@ def _described(link: FloatArray) -> FloatArray:
 def _find_identifiable(
     matrix: FloatArray, whitening: FloatArray
 ) -> tuple[tuple[bool, ...], FloatArray]:
-    """Which of the ten a change of base parameters tells, and how surely without physics."""
+    """Return which of the ten are identifiable, and their σ without physics."""
     scales = np.array([1.0, *(_LENGTH_M,) * 3, *(_LENGTH_M**2,) * 6])
     scaled = matrix * scales
     _, values, directions = np.linalg.svd(scaled)
@@ -223,10 +223,10 @@ def _notes(mass: Interval, identifiable: tuple[bool, ...], misfit: float) -> tup
             "smallest that a body with the others can have"
         )
     if mass.low <= 1e-3:
-        notes.append("the data do not tell that there is a payload at all")
+        notes.append("the data do not show that there is a payload at all")
     if misfit > 3.0:
         notes.append(
-            f"the change is {misfit:.1f} standard deviations from any payload's: something else "
-            "has changed between the recordings"
+            f"the change is {misfit:.1f} standard deviations from that of any payload: something "
+            "else has changed between the recordings"
         )
     return tuple(notes)

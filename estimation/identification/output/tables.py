@@ -14,7 +14,7 @@ from estimation.types import FloatArray
 def base_table(
     problem: Problem, beta: FloatArray, uncertainty: Uncertainty, true_beta: FloatArray | None
 ) -> tuple[BaseParameter, ...]:
-    """Base parameters of an estimate.
+    """Return the base parameters of an estimate.
 
     Args:
         problem: What was identified.
@@ -52,10 +52,10 @@ def base_table(
 def parameter_table(
     problem: Problem, chosen: MethodResult, uncertainty: Uncertainty
 ) -> tuple[ParameterValue, ...]:
-    """All of θ; none for a method that determines base parameters only.
+    """Return all of θ; nothing for a method that determines base parameters only.
 
-    Only an element that is a base parameter by itself has a standard deviation: of the others the
-    data tell combinations.
+    Only an element that is a base parameter by itself has a standard deviation: the others are
+    determined in combinations only.
     """
     if chosen.theta is None:
         return ()
@@ -77,7 +77,7 @@ def parameter_table(
 
 
 def _alone(problem: Problem) -> dict[int, int]:
-    """Parameters that are base parameters by themselves: from their index to that of the base."""
+    """Map the index of each parameter that is a base parameter by itself to the latter's row."""
     return {
         int(index): row
         for row, index in enumerate(problem.base.independent)
@@ -88,6 +88,6 @@ def _alone(problem: Problem) -> dict[int, int]:
 def with_coverage(
     row: MethodResult, true_beta: FloatArray, uncertainty: Uncertainty
 ) -> MethodResult:
-    """On the mock: the share of true base parameters inside the intervals around an estimate."""
+    """Add the share of true base parameters inside an estimate's intervals; for the mock."""
     inside = np.abs(np.array(row.base) - true_beta) <= uncertainty.half_width
     return msgspec.structs.replace(row, base_parameters_in_interval=float(inside.mean()))

@@ -1,4 +1,4 @@
-"""All sheets of an identification, in the order in which they are read; and their PDF."""
+"""Draws all sheets of an identification, in reading order, and writes them as a PDF."""
 
 from __future__ import annotations
 

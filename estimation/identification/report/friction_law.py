@@ -42,7 +42,7 @@ class JointFrictionLaw:
     stribeck_nm: float = 0.0
 
     def torque_nm(self, dq_rad_s: FloatArray) -> FloatArray:
-        """Friction at some speeds, without what is left of Stribeck's there.
+        """Return friction at some speeds, without the Stribeck term.
 
         Args:
             dq_rad_s: Speeds, any shape.
@@ -57,7 +57,7 @@ class JointFrictionLaw:
 
     @property
     def breakaway_nm(self) -> tuple[float, float]:
-        """At standstill, backwards and forwards."""
+        """Friction at standstill, backwards and forwards."""
         highest = self.coulomb_nm + self.stribeck_nm
         return self.offset_nm - highest, self.offset_nm + highest
 
@@ -96,7 +96,7 @@ def find_friction(result: Identification) -> tuple[JointFriction, ...]:
 
 
 def has_coupled_friction(result: Identification) -> bool:
-    """Whether some friction is at the speed of a coupled motor.
+    """Return whether some friction is at the speed of a coupled motor.
 
     Args:
         result: What was identified.

@@ -86,14 +86,14 @@ def joint_panels(
     *,
     labels: tuple[str, str],
 ) -> Sheet:
-    """Return a sheet with one panel per joint, all with the same level axis.
+    """Return a sheet with one panel per joint, all with the same horizontal axis.
 
     Args:
         result: What was identified.
         title: What the sheet shows.
         cells: How the panels are laid out.
         draw: Draws a joint's panel; the joint counts from 0. What it labels is in the legend.
-        labels: Of the level and the upright axes, with units.
+        labels: Of the horizontal and the vertical axes, with units.
     """
     names = [drawable(shorten(name, 24)) for name in result.joint_names]
     rows = math.ceil(len(names) / cells.columns)
@@ -117,11 +117,11 @@ def joint_panels(
 
 
 def finish_sheet(sheet: Sheet, panels: Sequence[Axes]) -> None:
-    """One legend between the title and the panels; then everything has its place.
+    """Add one legend between the title and the panels, and settle the layout.
 
     Args:
-        sheet: Whose.
-        panels: Whose labels; each is shown once.
+        sheet: The sheet.
+        panels: Their labels are in the legend, each once.
     """
     found: dict[str, Artist] = {}
     for axes in panels:

@@ -19,14 +19,14 @@ from estimation.reporting.sheet import HEIGHT_MAX_IN, Sheet, drawable, sheet_sty
 
 _COLUMNS: Final = 4
 _SCALE_MAX_PERCENT: Final = 130.0
-"""A method that is beyond all use must not press the others flat; its number is written."""
+"""The bar of a useless method must not flatten the others; its number is written."""
 _BAR: Final = 0.38
 
 _Values = Sequence[float | None]
 
 
 def draw_methods(result: Identification) -> Sheet:
-    """Errors of all methods on identification and validation, with the floor.
+    """Draw the errors of all methods on identification and validation, with the floor.
 
     Args:
         result: What was compared.
@@ -88,7 +88,7 @@ def _draw_bars(
     has_numbers: bool,
     font: float,
 ) -> None:
-    """Two bars per method, the numbers behind them."""
+    """Draw two bars per method, with the numbers behind them."""
     y = np.arange(len(labels))
     both = [
         np.array([math.nan if value is None else value for value in values], dtype=np.float64)

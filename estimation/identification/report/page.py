@@ -1,4 +1,4 @@
-"""One HTML page about an identification, which needs nothing but itself and no script.
+"""Writes an identification as one HTML page, without scripts or other files.
 
 Whatever comes from outside, such as the names of files, robots and joints, is escaped. Without
 Matplotlib the page has all numbers but no figures.
@@ -114,7 +114,7 @@ class _Figures:
         self._sheets = {sheet.name: sheet for sheet in sheets}
 
     def show(self, *names: str) -> str:
-        """Those that there are, one below the other."""
+        """Return the sheets of these names that exist, one below the other."""
         found = [self._sheets[name] for name in names if name in self._sheets]
         return "\n".join(self._make(sheet) for sheet in found)
 
@@ -127,7 +127,7 @@ class _Figures:
 
 
 def _method_notes(result: Identification) -> list[str]:
-    """Each note once, behind all methods that make it."""
+    """Return each note once, after the names of all methods that have it."""
     names: dict[str, list[str]] = {}
     for method in result.methods:
         for text in method.notes:
@@ -218,8 +218,9 @@ def _parameters(result: Identification) -> str:
             "</p>"
         )
     return (
-        "<p>In the frames of the joints, inertia about their origins. Only what data tell alone "
-        "has a σ: the rest is one arm of many that move alike.</p>\n" + parameters_table(result)
+        "<p>In the frames of the joints, inertia about their origins. Only parameters that the "
+        "data determine by themselves have a σ: the rest is one arm of many that move alike.</p>\n"
+        + parameters_table(result)
     )
 
 

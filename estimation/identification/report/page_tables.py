@@ -18,7 +18,7 @@ from estimation.reporting.numbers import interval_text, number_text
 
 
 def comparison_table(result: Identification) -> str:
-    """All methods beside each other.
+    """Return all methods beside each other.
 
     Args:
         result: What was compared.
@@ -37,7 +37,7 @@ def _flagged(cell: str) -> str:
 
 
 def joints_table(result: Identification) -> str:
-    """Errors of all methods per joint, in percent.
+    """Return the errors of all methods per joint, in percent.
 
     Args:
         result: What was compared.
@@ -58,7 +58,7 @@ def joints_table(result: Identification) -> str:
 
 
 def chosen_table(result: Identification) -> str:
-    """More of the chosen method's errors per joint; whether its links are physically consistent.
+    """Return more of the chosen method's errors per joint, and its links' least eigenvalues.
 
     Args:
         result: What was identified.
@@ -88,7 +88,7 @@ def chosen_table(result: Identification) -> str:
 
 
 def base_table(parameters: Sequence[BaseParameter]) -> str:
-    """Base parameters with intervals, beside CAD and the truth where they are known.
+    """Return base parameters with intervals, beside CAD and the truth where they are known.
 
     Args:
         parameters: Of the chosen method.
@@ -127,7 +127,7 @@ def _is_identifiable(base: BaseParameter) -> bool:
 
 
 def parameters_table(result: Identification) -> str:
-    """All of θ.
+    """Return all of θ.
 
     Args:
         result: What was identified.
@@ -157,7 +157,7 @@ def _combined(symbol: str, lost: Sequence[str]) -> str:
 
 
 def residuals_table(result: Identification) -> str:
-    """Whether what is left looks like noise.
+    """Return the tests of whether residuals look like noise.
 
     Args:
         result: What was identified.
@@ -188,7 +188,7 @@ def residuals_table(result: Identification) -> str:
 
 
 def simulation_table(result: Identification) -> str:
-    """How well the identified arm moves like the real one; nothing where it was not tried.
+    """Return how well the simulated arm moves like the real one; empty where not simulated.
 
     Args:
         result: What was identified.
@@ -235,7 +235,7 @@ def payload_table(payload: PayloadResult) -> str:
 
 
 def recordings_table(result: Identification) -> str:
-    """Return what was used, and what was left out.
+    """Return how much of each recording was used, and what was left out.
 
     Args:
         result: What was identified.
@@ -262,7 +262,7 @@ def _recording_cells(recording: RecordingSummary) -> tuple[str, ...]:
 
 
 def notes_list(notes: Iterable[str]) -> str:
-    """Notes, one below the other; nothing if there are none.
+    """Return notes, one below the other; empty if there are none.
 
     Args:
         notes: Texts, not HTML.

@@ -30,7 +30,7 @@ TERMS: Final = (
     (
         "B(q) ≻ 0",
         "the inertia matrix is positive definite in all sampled postures: a controller may invert "
-        "it; its condition tells how well",
+        "it; its condition number says how accurately",
     ),
     (
         "Base parameter",
@@ -38,14 +38,14 @@ TERMS: Final = (
     ),
     (
         "σ",
-        "standard deviation by drawing blocks of time again; the ordinary one takes all rows for "
-        "independent and is too small as a rule",
+        "standard deviation by drawing blocks of time again; the ordinary one assumes independent "
+        "rows and is usually too small",
     ),
     ("30 % rule", "where σ is above 30 % of the value, the data do not determine it (marked ✗)"),
     (
         "Essential",
-        "stays when the least sure parameter is left out of the model again and again, until all "
-        "others are sure: one that is marked ✗ may become sure on the way",
+        "remains when the least certain parameter is left out of the model repeatedly, until all "
+        "others are certain: one that is marked ✗ may become certain on the way",
     ),
     (
         "Deviation from CAD",

@@ -39,11 +39,11 @@ _LINEAR_PERCENT: Final = 200.0
 
 
 def draw_friction(result: Identification, traces: Sequence[Trace]) -> Sheet:
-    """Friction over speed, identified and by CAD, over the speeds that were measured.
+    """Draw friction, identified and by CAD, over the speeds that were measured.
 
     Args:
         result: What was identified.
-        traces: Tell the speeds.
+        traces: For the range of speeds.
     """
     laws = find_friction(result)
 
@@ -91,7 +91,7 @@ class _Row(NamedTuple):
 
 
 def draw_parameters(result: Identification) -> Sheet:
-    """Base parameters with their intervals, as deviations from CAD; without CAD, as shares.
+    """Draw base parameters with intervals, as deviations from CAD; without CAD, as shares.
 
     Related to CAD's value, or to a tenth of the largest one of the same unit where that is more:
     else a parameter that is nearly 0 would fill the picture.
@@ -182,7 +182,7 @@ def _draw_rows(axes: Axes, rows: Sequence[_Row], everything: Sequence[_Row]) -> 
 
 
 def _set_percents(axes: Axes, rows: Sequence[_Row]) -> None:
-    """Linear where all fits; else logarithmic beyond 100 %, so that nothing is off the sheet."""
+    """Set a linear scale where all fits; else logarithmic beyond 100 %, so that all is visible."""
     peak = find_peak(np.array([row[1:5] for row in rows], dtype=np.float64).ravel())
     if not peak > 0.0:
         return
@@ -205,7 +205,7 @@ def _percent_tick(value: float, _: int | None) -> str:
 
 
 def draw_singular_values(result: Identification) -> Sheet:
-    """Singular values of the base regressor, with its condition.
+    """Draw the singular values of the base regressor, with its condition.
 
     Args:
         result: What was identified.

@@ -25,7 +25,7 @@ COLUMNS: Final = (
 
 
 def comparison_rows(result: Identification) -> list[tuple[str, ...]]:
-    """One row per method, in the order of `COLUMNS`; the chosen method's name ends in ✓.
+    """Return one row per method, in the order of `COLUMNS`; the chosen method's name ends in ✓.
 
     All rows and raw are of the validation where there is one: that is the honest number.
 
@@ -36,7 +36,7 @@ def comparison_rows(result: Identification) -> list[tuple[str, ...]]:
 
 
 def floor_text(result: Identification) -> str:
-    """Return what stands beside the comparison.
+    """Return the sentence on the floor that stands below the comparison.
 
     Args:
         result: What was compared.
@@ -50,7 +50,9 @@ def floor_text(result: Identification) -> str:
 
 
 def combination_note(result: Identification) -> str:
-    """What consistent means for methods that determine base parameters only; empty without others.
+    """Return what consistent means for methods that determine base parameters only.
+
+    Empty where all methods are of one kind.
 
     Args:
         result: What was compared.
@@ -66,7 +68,7 @@ def combination_note(result: Identification) -> str:
 
 
 def percent_text(value: float | None) -> str:
-    """Percents with three digits that count, `41.0` or `5.98`.
+    """Return a percentage with three significant digits, `41.0` or `5.98`.
 
     Args:
         value: Which; NaN and None are an en dash, infinity is ∞.
@@ -75,7 +77,7 @@ def percent_text(value: float | None) -> str:
 
 
 def condition_text(value: float) -> str:
-    """Return a condition number, without digits that mean nothing.
+    """Return a condition number, without meaningless digits.
 
     Args:
         value: Which.
@@ -108,10 +110,10 @@ def seconds_text(value: float) -> str:
 
 
 def yes_or_no(value: bool) -> str:
-    """Return a truth.
+    """Return yes or no.
 
     Args:
-        value: It.
+        value: Whether it is yes.
     """
     return "yes" if value else "no"
 

@@ -1,4 +1,4 @@
-"""Curves of many thousand rows as few points that look the same on paper."""
+"""Thins curves of many thousand rows to few points that look the same on paper."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def longest_part(t_s: FloatArray, period_s: float) -> slice:
 
 
 def runs(flags: Flags) -> list[tuple[int, int]]:
-    """First and last row but one of each run of true.
+    """Return the first row of each run of true values, and the row after its last.
 
     Args:
         flags: Shape (n,).

@@ -1,4 +1,4 @@
-"""Sheets over time and frequency: torques, what is left of them, and their spectra."""
+"""Sheets over time and frequency: torques, residuals, and their spectra."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from estimation.types import FloatArray
 _POINTS: Final = 1500
 """Of a curve over the width of a sheet."""
 _SHOWN_S: Final = 40.0
-"""Of torques: in more, two curves that nearly agree could not be told apart."""
+"""Of torques: over a longer time, two curves that nearly agree could not be told apart."""
 _OUTLIER: Final = 3.0
 _ARRAYS: Final = ("t_s", "dq_rad_s", "measured_nm", "raw_nm", "predicted_nm", "use")
 _JOINTS_IN_A_COLUMN: Final = 6
@@ -40,7 +40,7 @@ _LOOKS: Final[dict[str, dict[str, Any]]] = {
 
 
 def draw_torques(result: Identification, trace: Trace) -> Sheet:
-    """Measured and predicted torque over time.
+    """Draw measured and predicted torque over time.
 
     Args:
         result: What was identified.
@@ -54,7 +54,7 @@ def draw_torques(result: Identification, trace: Trace) -> Sheet:
     def draw(axes: Axes, joint: int) -> None:
         for label, values in curves.items():
             _plot(axes, trace, values[:, joint], cells, label=label, **_LOOKS[label])
-        # Unfiltered spikes must not press the rest flat.
+        # Unfiltered outliers must not flatten the rest.
         _set_heights(axes, trace.measured_nm[:, joint], trace.predicted_nm[:, joint])
         note_if_empty(axes, trace.measured_nm[:, joint], "no torque was measured")
 
@@ -64,7 +64,7 @@ def draw_torques(result: Identification, trace: Trace) -> Sheet:
 
 
 def draw_residuals(result: Identification, trace: Trace) -> Sheet:
-    """Return what is left of the torque over time; rows that do not count are shaded.
+    """Draw residual torques over time; rows that do not count are shaded.
 
     Args:
         result: What was identified.
@@ -85,7 +85,7 @@ def draw_residuals(result: Identification, trace: Trace) -> Sheet:
         axes.axhline(0.0, color=PALETTE["muted"], lw=0.5)
         look: dict[str, Any] = {"color": PALETTE["forward"], "lw": 0.7}
         _plot(axes, trace, left[:, joint], cells, label="measured less predicted", **look)
-        # Where a joint sticks, much more may be left: that must not press the rest flat.
+        # Where a joint sticks, residuals may be much larger: that must not flatten the rest.
         used = find_peak(left[trace.use[:, joint], joint])
         most = _OUTLIER * used if used > 0.0 else np.inf
         _set_heights(axes, np.clip(left[:, joint], -most, most))
@@ -96,7 +96,7 @@ def draw_residuals(result: Identification, trace: Trace) -> Sheet:
 
 
 def draw_spectra(result: Identification, trace: Trace) -> Sheet:
-    """Amplitude density of the torque and of what is left of it, over frequency.
+    """Draw the amplitude density of the torque and of its residual, over frequency.
 
     Args:
         result: What was identified.
@@ -166,7 +166,7 @@ def _set_heights(axes: Axes, *curves: FloatArray) -> None:
 
 
 def _density(values: FloatArray, period_s: float) -> tuple[FloatArray, FloatArray]:
-    """Frequencies and amplitude density, without the mean; NaN where it cannot be told."""
+    """Return frequencies and amplitude density, without the mean; NaN where there is too little."""
     rows = min(len(values), round(_SEGMENT_S / period_s))
     if rows < _SEGMENT_ROWS_MIN or not np.isfinite(values).all():
         return np.full(1, np.nan), np.full(1, np.nan)
