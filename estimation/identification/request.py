@@ -11,7 +11,7 @@ from daq.robot import Robot
 from estimation.signals.settings import Differences, Method, Velocity
 
 DEFAULT_METHODS: Final = ("cad", "uls", "wls", "cls1", "cls2", "cls3")
-"""What is compared unless told otherwise ([RAM 2021], and weights)."""
+"""What is compared by default ([RAM 2021], and weights)."""
 BLOCK_S = 0.5
 """Length of a block of time: ten times what residuals remember after filters of 15 Hz and more."""
 

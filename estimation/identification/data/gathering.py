@@ -215,7 +215,7 @@ def reduce_samples(
     Args:
         regressor: Of the arm.
         base: Its base parameters.
-        samples: Prepared samples, gone through once.
+        samples: Prepared samples, iterated once.
         block_s: Length of a block of time, for filters of `CUTOFF_MIN_HZ` and more.
 
     Raises:

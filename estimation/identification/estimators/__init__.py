@@ -1,1 +1,1 @@
-"""Every method, and the problem that they all solve."""
+"""The estimators, and the problem that they all solve."""

@@ -15,7 +15,7 @@ from daq.robot.geometry import joint_poses
 CAD_MASS_FACTOR = 3.0
 """Where the robot file bounds no mass, it may be this many times CAD's, or as much less."""
 _REACH_FACTOR = 1.5
-"""How much further than its joints and capsule a link's mass may reach, where nothing is said."""
+"""How much further than joints and capsule a link's mass may reach, where no bound is stated."""
 _ROOM = 1.001
 """An ellipsoid that only just touches a box would leave room for a point, which is not a body."""
 

@@ -50,7 +50,7 @@ class Scales:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A constraint that may have to give way.
+    """A constraint that may have to be relaxed.
 
     Attributes:
         name: Such as `mass of joint2 ≤ 1.2 kg`.

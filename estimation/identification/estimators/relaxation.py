@@ -26,8 +26,8 @@ _MORE = 1.0 + 1e-4
 """A little more than the least, so that there is room inside."""
 
 
-class GivenWay(NamedTuple):
-    """How far a bound has to give way.
+class RelaxedBound(NamedTuple):
+    """A bound that has to be relaxed, and by how much.
 
     Attributes:
         name: Of the bound.
@@ -67,20 +67,21 @@ def relax_bounds(problem: Problem) -> tuple[Problem, tuple[str, ...]]:
 
 def find_relaxation(
     bounds: Bounds, x: cp.Variable, fixed: list[cp.Constraint], scales: Scales, realism: Realism
-) -> tuple[Bounds, tuple[GivenWay, ...]]:
+) -> tuple[Bounds, tuple[RelaxedBound, ...]]:
     """Return the least relaxation of bounds.
 
-    First of masses and boxes among themselves; ellipsoids then give way to boxes, which say more.
+    First of masses and boxes among themselves; ellipsoids are then relaxed to fit boxes, which say
+    more.
 
     Args:
         bounds: That may contradict each other.
         x: Scaled unknowns.
-        fixed: Constraints that never give way: physics.
+        fixed: Constraints that are never relaxed: physics.
         scales: Of the unknowns.
         realism: Which of the bounds are asked for.
 
     Returns:
-        Wider bounds, and those that had to give way.
+        Wider bounds, and those that had to be relaxed.
     """
     has_ellipsoids = realism is Realism.DENSITY
     firm = link_bounds(x, bounds, scales, realism=Realism.CONSISTENT if has_ellipsoids else realism)
@@ -93,22 +94,22 @@ def find_relaxation(
         else replace(link, ellipsoid=link.ellipsoid.grown(factors[name]))
         for name, link in zip(wider.joint_names, wider.links, strict=True)
     ]
-    grown = [GivenWay(f"ellipsoid of {name}", size, "") for name, size in factors.items()]
+    grown = [RelaxedBound(f"ellipsoid of {name}", size, "") for name, size in factors.items()]
     return replace(wider, links=tuple(links)), (*slacks, *grown)
 
 
 def _least_relaxation(
     x: cp.Variable, fixed: list[cp.Constraint], bounds: list[Bound]
-) -> list[GivenWay]:
-    """Return how far bounds must give way for a solution to exist: least in sum, then few.
+) -> list[RelaxedBound]:
+    """Return how far bounds must be relaxed for a solution to exist: least in sum, then few.
 
     Args:
         x: Scaled unknowns.
-        fixed: Constraints that never give way: physics.
+        fixed: Constraints that are never relaxed: physics.
         bounds: Those that may.
 
     Returns:
-        The bounds that must give way.
+        The bounds that must be relaxed.
     """
     if not bounds:
         return []
@@ -120,7 +121,7 @@ def _least_relaxation(
     least = float(np.sum(slack.value))
     if least > 1e-6:
         # Many ways share the least sum; a solver ends in the middle of them, where every bound
-        # gives way a little. Weights 1/slack lead to one where few do.
+        # is relaxed a little. Weights 1/slack lead to one where few are.
         constraints.append(cp.sum(slack) <= 1.001 * least)
         for _ in range(3):
             weights = 1.0 / (np.abs(slack.value) + 1e-3 * least)
@@ -129,7 +130,7 @@ def _least_relaxation(
             if slack.value is None:
                 return []
     return [
-        GivenWay(bound.name, float(size) * bound.unit_si, bound.unit)
+        RelaxedBound(bound.name, float(size) * bound.unit_si, bound.unit)
         for bound, size in zip(bounds, slack.value, strict=True)
         if size > 1e-6
     ]

@@ -34,8 +34,8 @@ _STILL = 5e-3
 """Of the fastest joint's speed: a joint that is slower than this is at rest."""
 
 
-class Finding(NamedTuple):
-    """Something that speaks against a result.
+class VerdictReason(NamedTuple):
+    """A reason not to use a result, or to doubt it.
 
     Attributes:
         code: What was found, in a word for programs.
@@ -58,8 +58,8 @@ class DataChecks(NamedTuple):
         doubts: Why one should look before using it.
     """
 
-    problems: tuple[Finding, ...] = ()
-    doubts: tuple[Finding, ...] = ()
+    problems: tuple[VerdictReason, ...] = ()
+    doubts: tuple[VerdictReason, ...] = ()
 
 
 def check_data(
@@ -76,7 +76,9 @@ def check_data(
     fits = [_own_fit(problem, joint) for joint in range(len(names))]
     turned, strange = _turned(problem, fits), _strange(problem, fits)
     problems = [
-        Finding("opposite-sign", f"the torque of {name} seems to have the opposite sign", (name,))
+        VerdictReason(
+            "opposite-sign", f"the torque of {name} seems to have the opposite sign", (name,)
+        )
         for name in turned
     ]
     if strange:
@@ -84,12 +86,14 @@ def check_data(
             f"the torque of {', '.join(strange)} does not belong to its motion: check the order of "
             "the columns"
         )
-        problems.append(Finding("other-motion", text, tuple(strange)))
+        problems.append(VerdictReason("other-motion", text, tuple(strange)))
     doubts = list(_cad_doubts(problem))
-    doubts += [Finding("doubtful-recording", note) for each in recordings for note in each.notes]
+    doubts += [
+        VerdictReason("doubtful-recording", note) for each in recordings for note in each.notes
+    ]
     if traces:
         doubts += [
-            Finding(
+            VerdictReason(
                 "still-joint",
                 f"{name} hardly moves: its friction and inertia are not known",
                 (name,),
@@ -103,7 +107,7 @@ def check_data(
                 f"torques seem to be measured at least {1e3 * abs(late_s):.2g} ms {side} than "
                 "positions, which changes friction"
             )
-            doubts.append(Finding("delayed-torque", text, value=late_s))
+            doubts.append(VerdictReason("delayed-torque", text, value=late_s))
     return DataChecks(tuple(problems), tuple(doubts))
 
 
@@ -201,7 +205,7 @@ def _strange(problem: Problem, fits: Sequence[_OwnFit]) -> list[str]:
     ]
 
 
-def _cad_doubts(problem: Problem) -> Iterator[Finding]:
+def _cad_doubts(problem: Problem) -> Iterator[VerdictReason]:
     """Yield what a comparison with CAD says of units, zeros and directions."""
     if problem.cad is None:
         return
@@ -219,10 +223,10 @@ def _cad_doubts(problem: Problem) -> Iterator[Finding]:
             f"torques are {scale:.2g} times what CAD expects: check their unit, the side of the "
             "gear, and whether they are currents"
         )
-        yield Finding("other-unit", text, value=scale)
+        yield VerdictReason("other-unit", text, value=scale)
     elif np.linalg.norm(measured - expected) > _NOTHING_LIKE_CAD * np.linalg.norm(measured):
         text = (
             "torques are nothing like what CAD expects: check zeros, directions and order of the "
             "joints, and whether gravity is in the torques"
         )
-        yield Finding("unlike-cad", text)
+        yield VerdictReason("unlike-cad", text)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from estimation.identification.evaluation.data_checks import DataChecks, Finding
+from estimation.identification.evaluation.data_checks import DataChecks, VerdictReason
 from estimation.identification.result import (
     BaseParameter,
     MethodResult,
@@ -61,15 +61,15 @@ def reach_verdict(
         ratio = row.identification.moving / max(floor.identification.moving, 1e-12)
         if ratio > _CONTRADICT:
             text = "its constraints and the data contradict each other: check masses and units"
-            problems.append(Finding("contradicting-constraints", text))
+            problems.append(VerdictReason("contradicting-constraints", text))
         elif ratio > _DISAGREE:
             text = "its constraints and the data disagree: check masses and units"
-            doubts.append(Finding("disagreeing-constraints", text))
+            doubts.append(VerdictReason("disagreeing-constraints", text))
     if data_checks is not None:
         problems += data_checks.problems
         doubts += data_checks.doubts
     if is_relaxed:
-        doubts.append(Finding("relaxed-bounds", "bounds had to be relaxed"))
+        doubts.append(VerdictReason("relaxed-bounds", "bounds had to be relaxed"))
     worst = max(joint_names, key=errors.__getitem__)
     text = (
         f"{chosen} leaves {judged.moving:.2f} % of the torque where joints move and "
@@ -98,32 +98,32 @@ def reach_verdict(
 
 def _problems(
     methods: Sequence[MethodResult], row: MethodResult, errors: Mapping[str, float]
-) -> list[Finding]:
+) -> list[VerdictReason]:
     """Return why it is not to be used."""
     judged = row.judged
     cad = next((method for method in methods if method.name == "cad"), None)
-    problems: list[Finding] = []
+    problems: list[VerdictReason] = []
     if not row.consistent:
-        problems.append(Finding("inconsistent", "it is not physically consistent"))
+        problems.append(VerdictReason("inconsistent", "it is not physically consistent"))
     if not row.inertia_matrix_positive:
         text = "its inertia matrix is not positive definite everywhere"
-        problems.append(Finding("indefinite-inertia-matrix", text))
+        problems.append(VerdictReason("indefinite-inertia-matrix", text))
     if not judged.moving <= _GOOD_PERCENT:
         text = f"{judged.moving:.1f} % of the torque is left (limit {_GOOD_PERCENT:g} %)"
-        problems.append(Finding("large-error", text))
+        problems.append(VerdictReason("large-error", text))
     if cad is not None and cad.name != row.name and judged.moving >= cad.judged.moving:
         text = f"CAD predicts as well ({cad.judged.moving:.2f} %)"
-        problems.append(Finding("no-better-than-cad", text))
+        problems.append(VerdictReason("no-better-than-cad", text))
     if row.validation is not None and row.validation.moving > 3.0 * row.identification.moving:
         text = "it predicts the data it was fitted to much better than others: it is overfitted"
-        problems.append(Finding("overfitted", text))
+        problems.append(VerdictReason("overfitted", text))
     useless = [
         f"{name} ({error:.0f} %)"
         for name, error in errors.items()
         if not error <= _JOINT_USELESS_PERCENT
     ]
     if useless:
-        problems.append(Finding("unpredicted-joint", f"it does not predict {_few(useless)}"))
+        problems.append(VerdictReason("unpredicted-joint", f"it does not predict {_few(useless)}"))
     return problems
 
 
@@ -132,21 +132,21 @@ def _doubts(
     errors: Mapping[str, float],
     residuals: Sequence[ResidualTest],
     base: Sequence[BaseParameter],
-) -> list[Finding]:
+) -> list[VerdictReason]:
     """Return why one should look before using it."""
-    doubts: list[Finding] = []
+    doubts: list[VerdictReason] = []
     if row.validation is not None:
         known, unknown = row.identification, row.validation
         if max(map(abs, np.subtract(known.per_joint, unknown.per_joint))) < _SAME_PERCENT:
             text = "validation and identification data are the same"
-            doubts.append(Finding("same-data", text))
+            doubts.append(VerdictReason("same-data", text))
     bad = [
         f"{name} ({error:.0f} %)"
         for name, error in errors.items()
         if _JOINT_PERCENT < error <= _JOINT_USELESS_PERCENT
     ]
     if bad:
-        doubts.append(Finding("large-joint-error", f"much is left at {_few(bad)}"))
+        doubts.append(VerdictReason("large-joint-error", f"much is left at {_few(bad)}"))
     slow = [
         f"{test.joint} ({test.memory_s:.2g} s)"
         for test in residuals
@@ -154,13 +154,13 @@ def _doubts(
     ]
     if slow:
         text = f"residuals are not noise: they last too long at {_few(slow)}"
-        doubts.append(Finding("lasting-residuals", text))
+        doubts.append(VerdictReason("lasting-residuals", text))
     if row.active_bounds:
-        doubts.append(Finding("active-bounds", "bounds hold it back (see its notes)"))
+        doubts.append(VerdictReason("active-bounds", "bounds hold it back (see its notes)"))
     unsure = sum(parameter.relative_percent > _IDENTIFIABLE_PERCENT for parameter in base)
     if base and unsure > 0.5 * len(base):
         text = f"the data hardly determine {unsure} of {len(base)} base parameters"
-        doubts.append(Finding("hardly-determined", text))
+        doubts.append(VerdictReason("hardly-determined", text))
     return doubts
 
 

@@ -38,7 +38,7 @@ from estimation.types import FloatArray, Rows
 DRAWS = 200
 _MASS_KG, _LENGTH_M = 0.3, 0.1
 """Size of a usual payload: unknowns are scaled by it."""
-_TOLD = 1e-6
+_RANK_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,8 +139,8 @@ def _base(problem: Problem, rows: Rows, seed: int) -> _Base:
     blocks = len(np.unique(factors.clusters))
     # A draw of n blocks scatters by (n − 1)/n of the truth's variance.
     wide = beta + np.sqrt(blocks / (blocks - 1.0)) * (drawn - beta)
-    sure = information_inflation(factors) * covariance(factors, beta)
-    return _Base(beta[rows], wide[:, rows], sure[np.ix_(rows, rows)], blocks)
+    inflated = information_inflation(factors) * covariance(factors, beta)
+    return _Base(beta[rows], wide[:, rows], inflated[np.ix_(rows, rows)], blocks)
 
 
 def _intervals(values: FloatArray, draws: FloatArray, blocks: int) -> list[Interval]:
@@ -206,17 +206,19 @@ def _find_identifiable(
     _, values, directions = np.linalg.svd(scaled)
     full = np.zeros(len(INERTIAL))
     full[: len(values)] = values
-    nothing = directions[full <= _TOLD * values[0]]
+    nothing = directions[full <= _RANK_TOLERANCE * values[0]]
     leak = np.linalg.norm(nothing, axis=0) if len(nothing) else np.zeros(len(INERTIAL))
     identifiable = leak < 1e-4
-    covariance = np.linalg.pinv((whitening @ scaled).T @ (whitening @ scaled), rcond=_TOLD**2)
+    covariance = np.linalg.pinv(
+        (whitening @ scaled).T @ (whitening @ scaled), rcond=_RANK_TOLERANCE**2
+    )
     sigma = np.where(identifiable, np.sqrt(np.maximum(np.diag(covariance), 0.0)) * scales, np.inf)
-    return tuple(bool(told) for told in identifiable), sigma
+    return tuple(bool(flag) for flag in identifiable), sigma
 
 
 def _notes(mass: Interval, identifiable: tuple[bool, ...], misfit: float) -> tuple[str, ...]:
     notes = []
-    unidentifiable = [name for name, told in zip(INERTIAL, identifiable, strict=True) if not told]
+    unidentifiable = [name for name, flag in zip(INERTIAL, identifiable, strict=True) if not flag]
     if unidentifiable:
         notes.append(
             f"{', '.join(unidentifiable)} of the payload are not identifiable: they are the "

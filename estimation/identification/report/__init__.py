@@ -1,1 +1,1 @@
-"""What people look at after an identification: figures, a page, and the comparison's cells."""
+"""The report of an identification: figures, an HTML page, and the cells of the comparison."""

@@ -1,4 +1,4 @@
-"""Sheets with one panel per joint, and a legend above all of them."""
+"""Lays out sheets with one panel per joint and a common legend."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page's terms mean, one line each, and its own style."""
+"""Explanations of the page's terms, one line each, and its style sheet."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from estimation.identification.estimators.constrained import estimate_cls2
 from estimation.identification.estimators.linear import estimate_uls
 from estimation.identification.estimators.methods import METHODS, estimate_cad
 from estimation.identification.estimators.problem import Estimate, Problem
-from estimation.identification.evaluation.data_checks import DataChecks, Finding
+from estimation.identification.evaluation.data_checks import DataChecks, VerdictReason
 from estimation.identification.evaluation.judging import judge
 from estimation.identification.evaluation.traces import ROWS_MAX, Trace, make_trace, residual_tests
 from estimation.identification.evaluation.uncertainty import Uncertainty, find_uncertainty
@@ -337,7 +337,10 @@ def test_a_model_that_cannot(row: MethodResult, code: str, number: str) -> None:
 
 def test_what_looks_like_a_mistake_and_a_joint_that_is_not_predicted_are_no_use() -> None:
     row = a_row("cls2", 1.0, 1.5)
-    turned, still = Finding("turned", "b is turned round"), Finding("still", "a is at rest")
+    turned, still = (
+        VerdictReason("turned", "b is turned round"),
+        VerdictReason("still", "a is at rest"),
+    )
     found = DataChecks(problems=(turned,), doubts=(still,))
     verdict = reach_verdict((row,), "cls2", joint_names=("a", "b"), data_checks=found)
     assert not verdict.is_usable
