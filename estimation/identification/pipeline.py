@@ -16,10 +16,10 @@ from estimation.identification.estimators.bounds import bounds_of
 from estimation.identification.estimators.methods import METHODS
 from estimation.identification.estimators.problem import Problem
 from estimation.identification.estimators.relaxation import relax_bounds
+from estimation.identification.estimators.uncertainty import Uncertainty, find_uncertainty
 from estimation.identification.evaluation.data_checks import check_data
 from estimation.identification.evaluation.judging import judge
 from estimation.identification.evaluation.traces import Trace, make_trace, residual_tests
-from estimation.identification.evaluation.uncertainty import Uncertainty, find_uncertainty
 from estimation.identification.evaluation.verdict import reach_verdict
 from estimation.identification.optional_steps import find_instruments, find_payload, find_simulation
 from estimation.identification.output.tables import base_table, parameter_table, with_coverage

@@ -34,7 +34,7 @@ from estimation.identification.estimators.linear import describe_weights, settle
 from estimation.identification.estimators.problem import Estimate, Problem
 from estimation.identification.estimators.pseudo_inertia import pseudo_inertias
 from estimation.identification.estimators.relaxation import find_relaxation
-from estimation.identification.evaluation.uncertainty import information_inflation
+from estimation.identification.estimators.uncertainty import information_inflation
 from estimation.types import FloatArray
 
 CAD_SPREAD = 0.5

@@ -26,7 +26,7 @@ from estimation.identification.estimators.convex import SOLVED, solve_programme
 from estimation.identification.estimators.linear import base_symbols, solve
 from estimation.identification.estimators.problem import Problem
 from estimation.identification.estimators.pseudo_inertia import BASIS
-from estimation.identification.evaluation.uncertainty import (
+from estimation.identification.estimators.uncertainty import (
     bootstrap,
     covariance,
     information_inflation,

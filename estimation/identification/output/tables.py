@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from estimation.identification.estimators.problem import Problem
-from estimation.identification.evaluation.uncertainty import Uncertainty, essential
+from estimation.identification.estimators.uncertainty import Uncertainty, essential
 from estimation.identification.result import BaseParameter, MethodResult, ParameterValue
 from estimation.types import FloatArray
 

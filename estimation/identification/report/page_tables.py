@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from estimation.identification.evaluation.uncertainty import ESSENTIAL_PERCENT
+from estimation.identification.estimators.uncertainty import ESSENTIAL_PERCENT
 from estimation.identification.report.table import COLUMNS, comparison_rows, percent_text
 from estimation.identification.result import (
     BaseParameter,

@@ -10,8 +10,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from estimation.identification.estimators.uncertainty import ESSENTIAL_PERCENT
 from estimation.identification.evaluation.traces import Trace
-from estimation.identification.evaluation.uncertainty import ESSENTIAL_PERCENT
 from estimation.identification.report.friction_law import JointFrictionLaw, find_friction
 from estimation.identification.report.layout import (
     Cells,

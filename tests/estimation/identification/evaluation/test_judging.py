@@ -27,10 +27,10 @@ from estimation.identification.estimators.constrained import estimate_cls2
 from estimation.identification.estimators.linear import estimate_uls
 from estimation.identification.estimators.methods import METHODS, estimate_cad
 from estimation.identification.estimators.problem import Estimate, Problem
+from estimation.identification.estimators.uncertainty import Uncertainty, find_uncertainty
 from estimation.identification.evaluation.data_checks import DataChecks, VerdictReason
 from estimation.identification.evaluation.judging import judge
 from estimation.identification.evaluation.traces import ROWS_MAX, Trace, make_trace, residual_tests
-from estimation.identification.evaluation.uncertainty import Uncertainty, find_uncertainty
 from estimation.identification.evaluation.verdict import reach_verdict
 from estimation.identification.output.tables import base_table, parameter_table, with_coverage
 from estimation.identification.request import DEFAULT_METHODS

@@ -15,7 +15,7 @@ from identification_examples import (
 
 from estimation.errors import DatasetError
 from estimation.identification.estimators.linear import estimate_uls
-from estimation.identification.evaluation.uncertainty import (
+from estimation.identification.estimators.uncertainty import (
     bootstrap,
     covariance,
     essential,
