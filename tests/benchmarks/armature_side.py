@@ -12,7 +12,6 @@ import time
 from pathlib import Path
 
 import cvxpy  # noqa: F401 - estimators import it when they are first used
-from tests.datasets import open_dataset
 
 from estimation.identification.data.gathering import reduce_samples
 from estimation.identification.data.samples import Samples, choose_preparation
@@ -25,6 +24,7 @@ from estimation.identification.request import BLOCK_S, Overrides, Request
 from estimation.model.base import find_base
 from estimation.model.parameters import cad_vector, choose_parameters
 from estimation.model.regressor import Regressor
+from tests.support.datasets import open_dataset
 from tests.support.identification_examples import fourier_motion
 
 REGRESSOR_ROWS = 20_000

@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tests.datasets import open_segments
 
 from daq.recording import open_recording
 from estimation.identification.data.samples import Samples, choose_preparation
@@ -34,6 +33,7 @@ from estimation.signals.filters import low_pass
 from estimation.signals.preparation import PreparationSettings
 from tests.benchmarks.measure import Row, at_least, at_most
 from tests.benchmarks.real_run import ARMATURE, RunFailedError
+from tests.support.datasets import open_segments
 from tests.support.identification_memory import identify_elsewhere
 from tests.support.long_recording import make_long_recording
 
