@@ -276,7 +276,8 @@ class _Reader:
         kp_a_per_rad, kd_a_s_per_rad, _ = gains
         if is_held.any() and dq_rad_s is not None and kp_a_per_rad is not None:
             missing = self._held_nm_s * is_held * np.nan_to_num(kp_a_per_rad * dq_rad_s)
-        if reference_rad_s is not None and kd_a_s_per_rad is not None:
+        # A single row has no rate.
+        if reference_rad_s is not None and len(reference_rad_s) > 1 and kd_a_s_per_rad is not None:
             rates = np.gradient(reference_rad_s, self.period_s, axis=0)
             missing = missing + self._held_nm_s * np.nan_to_num(kd_a_s_per_rad * rates)
         return missing

@@ -15,6 +15,8 @@ from estimation.types import Flags, FloatArray
 
 LATE = 1.6
 """Between values that are more than so many periods apart there is a gap."""
+_AT = 0.3
+"""A time this near to that of a value, in periods, is not in a gap."""
 _EVEN = 1e-3
 """Times that are this near to even ones, in periods, are taken for even."""
 
@@ -54,10 +56,12 @@ def make_grid(taken_s: FloatArray, first: int, last: int, period_s: float) -> Gr
         return Grid(times_s, np.zeros(len(times_s), bool), part)
     after = np.clip(np.searchsorted(taken_s, times_s, side="left"), 1, len(taken_s) - 1)
     steps_s = taken_s[after] - taken_s[after - 1]
-    # A time that a value was taken at is in no gap, whatever lies beside it.
+    # A time at which a value was taken is not in a gap, whatever lies beside it. Before the first and
+    # after the last value nothing is known: there, "at" means at.
     nearest_s = np.minimum(np.abs(taken_s[after] - times_s), np.abs(taken_s[after - 1] - times_s))
     is_outside = (times_s < taken_s[0]) | (times_s > taken_s[-1])
-    is_in_gap = ((steps_s > LATE * period_s) | is_outside) & (nearest_s > 0.3 * period_s)
+    is_in_gap = (steps_s > LATE * period_s) & (nearest_s > _AT * period_s)
+    is_in_gap |= is_outside & (nearest_s > 2.0 * _EVEN * period_s)
     return Grid(times_s, is_in_gap, None)
 
 

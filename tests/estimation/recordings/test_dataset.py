@@ -7,7 +7,7 @@ import h5py
 import numpy as np
 import pytest
 from datasets import summarise
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from recording_maker import make_recording
 from scipy import signal
@@ -237,6 +237,8 @@ rows_out = st.lists(st.integers(0, ROWS - 1), max_size=12, unique=True)
     pauses=st.lists(st.tuples(st.integers(1, ROWS - 1), st.floats(0.2, 40.0)), max_size=4),
     sizes=st.tuples(st.integers(50, 1500), st.integers(0, 300), st.integers(1, 99)),
 )
+@example(rows_out=([155, 917], []), pauses=[(2999, 29.9)], sizes=(50, 0, 1))  # one row alone
+@example(rows_out=([266], []), pauses=[(2, 1.75), (268, 20.0)], sizes=(50, 0, 1))  # its time unsure
 def test_pieces_are_the_whole_and_only_what_was_measured_counts(
     tmp_path_factory: pytest.TempPathFactory,
     rows_out: tuple[list[int], list[int]],
