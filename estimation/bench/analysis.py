@@ -63,12 +63,14 @@ def analyse_bench(path: str | os.PathLike[str], *, made_by: str = "") -> BenchAn
         record = read_record(recording)
         facts = _facts(recording, record, made_by)
     if not len(record.t_s):
-        raise DatasetError(f"{path}: has no samples{_early_end(record)}; repeat the test")
+        raise DatasetError(
+            f"{path}: has no samples{_early_end(record)}; repeat the test", code="no-samples"
+        )
     if record.header.load_arm is not None:
         try:
             return _analyse_load_arm(record, facts)
         except DatasetError as error:
-            raise DatasetError(f"{path}: {error}{_early_end(record)}") from error
+            raise DatasetError(f"{path}: {error}{_early_end(record)}", code=error.code) from error
     plateaus = find_plateaus(record)
     if record.header.kind == "free":
         plateaus = reject_slipping(plateaus)
@@ -83,7 +85,9 @@ def analyse_bench(path: str | os.PathLike[str], *, made_by: str = "") -> BenchAn
     try:
         fits = fit_models(points, generator)
     except DatasetError as error:
-        raise DatasetError(f"{path}: {error}{_rejections(plateaus, record)}") from error
+        raise DatasetError(
+            f"{path}: {error}{_rejections(plateaus, record)}", code=error.code
+        ) from error
     chosen = select(fits)
     drift_percent, is_drifting = _drift(used, chosen, record)
     viscous, coulomb = _headline(chosen, record)

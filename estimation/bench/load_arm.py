@@ -61,7 +61,7 @@ def find_torque_constant(record: JointRecord) -> LoadArmResult:
     """
     arm = record.header.load_arm
     if arm is None:
-        raise DatasetError("the recording is not of a load arm")
+        raise DatasetError("the recording is not of a load arm", code="not-a-load-arm")
     gravity_m_s2 = math.sqrt(sum(part * part for part in record.robot.gravity_m_s2))
     amplitude_nm = arm.mass_kg * gravity_m_s2 * arm.length_m * record.drive.load_to_motor
     # The first swing begins at rest in the middle; each of the others crosses the whole way.
@@ -69,7 +69,8 @@ def find_torque_constant(record: JointRecord) -> LoadArmResult:
     ways = list(itertools.pairwise(curves))[::2]
     if len(ways) < 2:
         raise DatasetError(
-            f"{len(record.swings)} swings of the load arm were recorded, at least 5 are due"
+            f"{len(record.swings)} swings of the load arm were recorded, at least 5 are due",
+            code="few-swings",
         )
     pairs = [(one.current_a + other.current_a) / 2.0 for one, other in ways]
     angles = _bin_angles(record)
@@ -87,7 +88,8 @@ def find_torque_constant(record: JointRecord) -> LoadArmResult:
     if highest_a < _LOAD_SHARE * friction_a:
         raise DatasetError(
             f"the weight takes {highest_a:.3g} A at most where friction takes {friction_a:.3g} A: "
-            "use a heavier one, or a longer arm"
+            "use a heavier one, or a longer arm",
+            code="weight-too-light",
         )
     constants = np.array([fit[0] for fit in fits])
     drops = np.array([_drop(fit, highest_a) for fit in fits])
@@ -149,7 +151,9 @@ def _joint_angles(record: JointRecord) -> FloatArray:
     angle_rad = record.angle_rad[record.swings[0].begin : record.swings[-1].end]
     known_rad: FloatArray = angle_rad[np.isfinite(angle_rad)]
     if not len(known_rad):
-        raise DatasetError("no angle of the load arm is valid; check the board's cable")
+        raise DatasetError(
+            "no angle of the load arm is valid; check the board's cable", code="no-valid-angle"
+        )
     return known_rad / record.drive.reduction
 
 
@@ -183,7 +187,8 @@ def _fit(current_a: FloatArray, angles: FloatArray, load: _Load, k_i: float) -> 
     if np.sum(known) < _BINS_MIN:
         raise DatasetError(
             f"the load arm crossed only {int(np.sum(known))} of {_BINS} angles in both directions"
-            f", at least {_BINS_MIN} are due; repeat the test"
+            f", at least {_BINS_MIN} are due; repeat the test",
+            code="few-angles",
         )
     current, angle, inertial_nm = current_a[known], angles[known], load.inertial_nm[known]
     scale = max(float(np.max(np.abs(current))), 1e-6)

@@ -112,7 +112,8 @@ def fit_models(points: Points, generator: np.random.Generator) -> list[ModelFit]
         raise DatasetError(
             f"{len(points.velocity_rad_s)} usable plateaus at {speeds} speeds in "
             f"{len(directions)} directions, at least {needed} at 2 speeds in both directions are "
-            "due"
+            "due",
+            code="few-plateaus",
         )
     fits = [_fit_simple(points, generator)]
     ways = [points.velocity_rad_s[points.velocity_rad_s * sign > 0.0] for sign in (1.0, -1.0)]

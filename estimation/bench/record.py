@@ -118,22 +118,29 @@ def read_record(recording: Recording) -> JointRecord:
     if not plans:
         raise DatasetError(
             f"{recording.path}: not the recording of a bench test (there is no plan among its "
-            "events); `armature bench friction` makes one"
+            "events); `armature bench friction` makes one",
+            code="not-a-bench-test",
         )
     try:
         header = msgspec.json.decode(plans[-1].text, type=BenchHeader)
     except msgspec.MsgspecError as error:
-        raise DatasetError(f"{recording.path}: its bench plan cannot be read: {error}") from error
+        raise DatasetError(
+            f"{recording.path}: its bench plan cannot be read: {error}", code="unreadable-plan"
+        ) from error
     if header.joint not in recording.joint_names:
-        raise DatasetError(f"{recording.path}: has no joint {header.joint}")
+        raise DatasetError(f"{recording.path}: has no joint {header.joint}", code="no-such-joint")
     if recording.sample_count > SAMPLES_MAX:
         raise DatasetError(
             f"{recording.path}: {recording.sample_count} samples, a bench test has at most "
-            f"{SAMPLES_MAX}"
+            f"{SAMPLES_MAX}",
+            code="too-many-samples",
         )
     t_s = recording.t_s
     if len(t_s) > 1 and not np.min(np.diff(t_s)) > 0.0:
-        raise DatasetError(f"{recording.path}: its times do not rise: the file is damaged")
+        raise DatasetError(
+            f"{recording.path}: its times do not rise: the file is damaged",
+            code="times-do-not-rise",
+        )
     place = recording.joint_names.index(header.joint)
     robot = recording.robot.driven()
     joint = next(joint for joint in robot.joints if joint.name == header.joint)
@@ -153,7 +160,8 @@ def read_record(recording: Recording) -> JointRecord:
     driven = sum(event.kind == ev.PLATEAU for event in events)
     if driven > header.plateaus:
         raise DatasetError(
-            f"{recording.path}: {driven} plateaus among its events, its plan has {header.plateaus}"
+            f"{recording.path}: {driven} plateaus among its events, its plan has {header.plateaus}",
+            code="plateaus-differ-from-plan",
         )
     return JointRecord(
         header=header,
@@ -203,7 +211,10 @@ def _speed(text: str) -> float | None:
 def _profile(recording: Recording, board: int) -> str:
     profiles = recording.attributes["board_profiles"]
     if board >= len(profiles):
-        raise DatasetError(f"{recording.path}: says nothing about board {board}: it is damaged")
+        raise DatasetError(
+            f"{recording.path}: says nothing about board {board}: it is damaged",
+            code="no-such-board",
+        )
     return str(profiles[board])
 
 

@@ -50,20 +50,27 @@ def read_result(path: str | Path) -> BenchResult:
         label = _Label()
     except (ValueError, RecursionError) as error:
         if found := _NOT_FINITE.search(data):
-            raise DatasetError(f"{path}: {found[1].decode()}, expected finite numbers") from error
-        raise DatasetError(f"{path}: not JSON: {error}") from error
+            raise DatasetError(
+                f"{path}: {found[1].decode()}, expected finite numbers", code="not-finite"
+            ) from error
+        raise DatasetError(f"{path}: not JSON: {error}", code="not-json") from error
     if label.format != RESULT_FORMAT or label.version < 1:
-        raise DatasetError(f"{path}: not a bench result: no format {RESULT_FORMAT!r}")
+        raise DatasetError(
+            f"{path}: not a bench result: no format {RESULT_FORMAT!r}", code="not-a-bench-result"
+        )
     if label.version > RESULT_VERSION:
         raise DatasetError(
             f"{path}: bench result of version {label.version:g}, expected at most "
-            f"{RESULT_VERSION}: update armature"
+            f"{RESULT_VERSION}: update armature",
+            code="newer-version",
         )
     try:
         result = msgspec.json.decode(data, type=BenchResult)
     except (ValueError, RecursionError) as error:
         # Numbers beyond what a float holds are among them, and integers of thousands of digits.
-        raise DatasetError(f"{path}: not a bench result: {error}") from error
+        raise DatasetError(
+            f"{path}: not a bench result: {error}", code="not-a-bench-result"
+        ) from error
     _check(path, result)
     return result
 
@@ -83,21 +90,27 @@ def write_result(path: str | Path, result: BenchResult) -> None:
     try:
         replace_file(Path(path), data)
     except (OSError, ValueError) as error:
-        raise DatasetError(f"{path}: cannot be written: {_reason(error)}") from error
+        raise DatasetError(
+            f"{path}: cannot be written: {_reason(error)}", code="cannot-be-written"
+        ) from error
 
 
 def _read(path: Path) -> bytes:
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # a pipe would have us wait for its writer
-            raise DatasetError(f"{path}: not a file")
+            raise DatasetError(f"{path}: not a file", code="not-a-file")
         with path.open("rb") as file:
             data = file.read(FILE_SIZE_MAX + 1)
     except DatasetError:
         raise
     except (OSError, ValueError) as error:
-        raise DatasetError(f"{path}: cannot be read: {_reason(error)}") from error
+        raise DatasetError(
+            f"{path}: cannot be read: {_reason(error)}", code="unreadable"
+        ) from error
     if len(data) > FILE_SIZE_MAX:
-        raise DatasetError(f"{path}: more than {FILE_SIZE_MAX} bytes, expected a bench result")
+        raise DatasetError(
+            f"{path}: more than {FILE_SIZE_MAX} bytes, expected a bench result", code="too-large"
+        )
     return data
 
 
@@ -108,7 +121,9 @@ def _reason(error: Exception) -> str:
 def _check(path: str | Path, result: BenchResult) -> None:
     for place, number in _numbers("", msgspec.to_builtins(result)):
         if not math.isfinite(number):
-            raise DatasetError(f"{path}: {place} is {number}, expected a finite number")
+            raise DatasetError(
+                f"{path}: {place} is {number}, expected a finite number", code="not-finite"
+            )
 
 
 def _numbers(place: str, value: object) -> Iterator[tuple[str, float]]:

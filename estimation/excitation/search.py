@@ -104,7 +104,7 @@ def find_excitation(
         EstimationError: There are no links, or the model's rank cannot be told.
     """
     if problems := list(settings.problems()):
-        raise ExcitationError("; ".join(problems))
+        raise ExcitationError("; ".join(problems), code="bad-settings")
     regressor = Regressor(robot, parameters)
     base = find_base(regressor)
     limits = ArmLimits(regressor)
@@ -122,7 +122,7 @@ def find_excitation(
     condition, scaled = _conditions(regressor, base, motion)
     names = [joint.name for joint in robot.joints]
     if not condition <= CONDITION_MAX:
-        raise ExcitationError(_standstill(condition, motion, reached, names))
+        raise ExcitationError(_standstill(condition, motion, reached, names), code="no-information")
     return Excitation(
         trajectory=trajectory,
         motion=motion,
@@ -221,7 +221,9 @@ def _search(
         if progress is not None:
             progress(done, evaluations)
     if best is None:
-        raise ExcitationError("no trajectory was tried: give at least 1 evaluation")
+        raise ExcitationError(
+            "no trajectory was tried: give at least 1 evaluation", code="no-evaluations"
+        )
     return best[2]
 
 
@@ -248,7 +250,8 @@ def _fit(
                 "no trajectory was found that keeps every limit, even a small one does not: "
                 + "; ".join(map(str, broken))
                 + " (with margins). Try another seed, more evaluations or a lower f0, or look "
-                "whether the robot file's limits leave any room"
+                "whether the robot file's limits leave any room",
+                code="no-trajectory",
             )
 
 

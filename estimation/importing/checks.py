@@ -95,7 +95,8 @@ def check_velocity(q_rad: FloatArray, dq_rad_s: FloatArray, t_s: FloatArray) -> 
             if abs(factor / ratio - 1.0) <= _TOLERANCE and likeness > 0.9:
                 raise DatasetError(
                     f"joint {joint + 1}: the positions move {factor:.4g} times as fast as the "
-                    f"velocities say: {hint}"
+                    f"velocities say: {hint}",
+                    code="velocity-unit",
                 )
         notes.append(
             f"joint {joint + 1}: the positions move {factor:.3g} times as fast as the velocities "

@@ -53,12 +53,15 @@ def select_columns(files: Sequence[ArrayFile], key: str, text: str) -> list[Sour
     if named:
         words = rest
         if len(named) > 1:
-            raise OptionError(f"--map {key}={text}: several files are called so")
+            raise OptionError(
+                f"--map {key}={text}: several files are called so", code="ambiguous-file"
+            )
     else:
         words = [head, *rest]
         if len(files) > 1 and _RANGE.match(head):
             raise OptionError(
-                f"--map {key}={text}: columns of which file? as {files[0].name}:{head}"
+                f"--map {key}={text}: columns of which file? as {files[0].name}:{head}",
+                code="ambiguous-file",
             )
     chosen = [
         SourceColumn(file, name, values)
@@ -68,7 +71,10 @@ def select_columns(files: Sequence[ArrayFile], key: str, text: str) -> list[Sour
     for word in words:
         chosen = _narrowed(chosen, word)
     if not chosen:
-        raise OptionError(f"--map {key}={text}: there is no such column; {list_columns(files)}")
+        raise OptionError(
+            f"--map {key}={text}: there is no such column; {list_columns(files)}",
+            code="no-such-column",
+        )
     return chosen
 
 

@@ -54,7 +54,10 @@ def make_even(
     notes += _unwrap(values, joints, rows)  # before anything is interpolated
     if t_s is None:
         if rate_hz is None or is_resampled:
-            raise OptionError("--resample needs times, and without them --rate is due: --map t_s=…")
+            raise OptionError(
+                "--resample needs times, and without them --rate is due: --map t_s=…",
+                code="no-times",
+            )
         return constant_rate(len(values["q_rad"]), rate_hz), values, notes
     if is_resampled:
         sampling, values = resample(t_s, values, rate_hz)

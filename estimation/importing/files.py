@@ -78,7 +78,9 @@ def read_array_file(path: Path, *, delimiter: str | None = None) -> ArrayFile:
         suffix = "".join(path.suffixes[-2:]).lower()
     if suffix not in _TABLES and suffix not in _ARRAYS:
         known = ", ".join((*_TABLES, *_ARRAYS))
-        raise DatasetError(f"{path}: suffix {suffix!r}, expected one of {known}")
+        raise DatasetError(
+            f"{path}: suffix {suffix!r}, expected one of {known}", code="unknown-suffix"
+        )
     try:
         check_file(path)
         if suffix in _ARRAYS:
@@ -89,9 +91,9 @@ def read_array_file(path: Path, *, delimiter: str | None = None) -> ArrayFile:
             else read_text(path, delimiter)
         )
     except UnevenRowsError as error:
-        raise DatasetError(f"{error} --delimiter names another") from error
+        raise DatasetError(f"{error} --delimiter names another", code=error.code) from error
     except TableError as error:
-        raise DatasetError(str(error)) from error
+        raise DatasetError(str(error), code=error.code) from error
     return _columns(path, table)
 
 
@@ -104,7 +106,7 @@ def _arrays(found: Arrays) -> ArrayFile:
             fields[name] = _upright(values)
     if not fields:
         others = "".join(f"; {each}" for each in list_left_out(found.left_out))
-        raise DatasetError(f"{found.path}: has no arrays of numbers{others}")
+        raise DatasetError(f"{found.path}: has no arrays of numbers{others}", code="no-arrays")
     return ArrayFile(
         found.path,
         _sha256(found.path),
@@ -119,16 +121,18 @@ def _columns(path: Path, table: TextTable) -> ArrayFile:
     values, names = table
     if not len(values):
         reason = "names of columns, but no values" if names else "no values"
-        raise DatasetError(f"{path}: has {reason}")
+        raise DatasetError(f"{path}: has {reason}", code="no-numbers")
     fields: dict[str, FloatArray] = {}
     for number, name in enumerate(names or range(1, values.shape[1] + 1)):
         # Programs that put files together leave the byte order marks of each.
         key = plain(str(name).strip("\ufeff ")) or str(number + 1)
         if key in fields:
-            raise DatasetError(f"{path}: two columns are called {key!r}: rename one of them")
+            raise DatasetError(
+                f"{path}: two columns are called {key!r}: rename one of them", code="same-name"
+            )
         fields[key] = values[:, number : number + 1]
     if not np.isfinite(values).any():
-        raise DatasetError(f"{path}: has no numbers")
+        raise DatasetError(f"{path}: has no numbers", code="no-numbers")
     return ArrayFile(path, _sha256(path), fields, is_table=True, has_names=bool(names))
 
 

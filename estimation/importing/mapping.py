@@ -110,7 +110,8 @@ def take(
         if key not in found:
             raise OptionError(
                 f"--unit {key}={units[key]}: there is no {key} by any usual name; --map {key}=… "
-                "says where it is"
+                "says where it is",
+                code="no-such-quantity",
             )
     result = {}
     for key in QUANTITIES:
@@ -174,7 +175,10 @@ def _wrong_names(key: str, columns: Sequence[SourceColumn], joints: Sequence[str
 def _check_keys(option: str, given: Mapping[str, str]) -> None:
     for key in given:
         if key not in QUANTITIES:
-            raise OptionError(f"{option} {key}=…: expected one of {', '.join(QUANTITIES)}")
+            raise OptionError(
+                f"{option} {key}=…: expected one of {', '.join(QUANTITIES)}",
+                code="unknown-quantity",
+            )
 
 
 def _check_apart(found: Mapping[str, list[SourceColumn]], mapped: set[str]) -> None:
@@ -189,7 +193,8 @@ def _check_apart(found: Mapping[str, list[SourceColumn]], mapped: set[str]) -> N
                 if label in seen and (key in mapped or seen[label] in mapped):
                     twice = "twice" if seen[label] == key else f"and as {seen[label]}"
                     raise OptionError(
-                        f"column {label} is taken as {key} {twice}: --map each column once"
+                        f"column {label} is taken as {key} {twice}: --map each column once",
+                        code="mapped-twice",
                     )
                 seen[label] = key
 
@@ -222,7 +227,8 @@ def _by_name(
         if len(styles) > 1:
             names = [columns[0][1].label for columns in styles.values()]
             raise DatasetError(
-                f"{key} might be {' or '.join(names)}: say which, as --map {key}={names[0]}"
+                f"{key} might be {' or '.join(names)}: say which, as --map {key}={names[0]}",
+                code="ambiguous-columns",
             )
         ((_, numbered),) = styles.items()
         numbered.sort(key=lambda pair: pair[0])
@@ -241,17 +247,21 @@ def _combined(
     labels = labels_of(columns)
     if len(rows) > 1:
         counts = ", ".join(str(count) for count in sorted(rows))
-        raise wrong(f"{key} ({labels}): columns of {counts} rows do not belong together")
+        raise wrong(
+            f"{key} ({labels}): columns of {counts} rows do not belong together",
+            code="different-rows",
+        )
     values = np.hstack([column.values for column in columns])
     if values.shape[1] != wanted:
         raise wrong(
             f"{key} ({labels}): {values.shape[1]} columns, expected {wanted}"
             f"{'' if key == 't_s' else ', one per joint'}; choose them with --map {key}=…, or "
-            f"leave it out with --map {key}={NONE}"
+            f"leave it out with --map {key}={NONE}",
+            code="number-of-columns",
         )
     stated = {column.unit for column in columns if column.unit in UNITS[key]}
     if unit is None and len(stated) > 1:
-        raise wrong(f"{key} ({labels}): its columns are in different units")
+        raise wrong(f"{key} ({labels}): its columns are in different units", code="mixed-units")
     name = unit or next(iter(stated), None) or next(iter(UNITS[key]))
     with np.errstate(over="ignore"):  # infinite is not a number of ours
         values = values * _factor(key, name)
@@ -270,6 +280,7 @@ def _factor(key: str, unit: str) -> float:
     if not _FACTOR_MIN <= abs(factor) <= _FACTOR_MAX:
         raise OptionError(
             f"--unit {key}={unit}: expected one of {', '.join(UNITS[key])}, or a number to "
-            f"multiply by, from {_FACTOR_MIN:g} to {_FACTOR_MAX:g}"
+            f"multiply by, from {_FACTOR_MIN:g} to {_FACTOR_MAX:g}",
+            code="unknown-unit",
         )
     return factor

@@ -55,9 +55,15 @@ def read_mat(path: Path) -> Arrays:
     with path.open("rb") as file:
         header = file.read(_HEADER_BYTES)
     if not header.startswith(b"MATLAB") or header[126:] not in (b"IM", b"MI"):
-        raise TableError(path, "not a MATLAB file of version 5 or 7.3; save it with `save -v7`")
+        raise TableError(
+            path,
+            "not a MATLAB file of version 5 or 7.3; save it with `save -v7`",
+            code="not-matlab",
+        )
     if importlib.util.find_spec("scipy") is None:
-        raise TableError(path, "reading it needs SciPy: pip install 'armature[estimation]'")
+        raise TableError(
+            path, "reading it needs SciPy: pip install 'armature[estimation]'", code="no-scipy"
+        )
     found = Arrays(path)
     with tempfile.TemporaryDirectory(prefix="armature-mat-") as folder:
         for variable in _variables(path, folder):
@@ -82,12 +88,14 @@ def _variables(path: Path, folder: str) -> list[Variable]:
         )
     except subprocess.TimeoutExpired as error:
         problem = f"was not read within {_TIME_MAX_S:.0f} s: save it with `save -v7.3`"
-        raise TableError(path, problem) from error
+        raise TableError(path, problem, code="timeout") from error
     except OSError as error:
-        raise TableError(path, f"SciPy cannot be started: {error.strerror}") from error
+        raise TableError(
+            path, f"SciPy cannot be started: {error.strerror}", code="no-scipy"
+        ) from error
     if done.returncode:
         reason = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         if done.returncode < 0:
             reason = f"SciPy ended by {signal.Signals(-done.returncode).name}"
-        raise TableError(path, f"damaged, or not a .mat file: {reason}")
+        raise TableError(path, f"damaged, or not a .mat file: {reason}", code="damaged")
     return msgspec.json.decode(done.stdout, type=list[Variable])

@@ -101,14 +101,17 @@ def measure(files: Sequence[ArrayFile], robot: Robot, options: ImportOptions) ->
     rows = {len(one.values) for one in taken.values()}
     if len(rows) > 1:
         counts = ", ".join(f"{key} {len(one.values)}" for key, one in taken.items())
-        raise DatasetError(f"the quantities have different numbers of rows: {counts}")
+        raise DatasetError(
+            f"the quantities have different numbers of rows: {counts}", code="different-rows"
+        )
     values = {key: _numbers(key, one.values[slice(*options.rows)]) for key, one in taken.items()}
     count = len(values["q_rad"])
     if count < ROWS_MIN:
         all_rows = len(taken["q_rad"].values)
         wrong = OptionError if all_rows >= ROWS_MIN else DatasetError
         raise wrong(
-            f"{count} rows, at least {ROWS_MIN} are due; --rows chooses them out of {all_rows}"
+            f"{count} rows, at least {ROWS_MIN} are due; --rows chooses them out of {all_rows}",
+            code="few-rows",
         )
     try:
         sampling, values, said = make_even(
@@ -116,7 +119,7 @@ def measure(files: Sequence[ArrayFile], robot: Robot, options: ImportOptions) ->
         )
     except DatasetError as error:
         where = f"{taken['t_s'].source}: " if "t_s" in taken else ""
-        raise type(error)(f"{where}{error}") from error
+        raise type(error)(f"{where}{error}", code=error.code) from error
     notes += said
     to_motor = motor_matrix(robot)
     if options.side == "motor":
@@ -155,7 +158,8 @@ def motor_matrix(robot: Robot) -> FloatArray:
     if not np.linalg.cond(matrix) < 1e12:
         raise DatasetError(
             f"robot {robot.name}: its coupling matrix cannot be inverted: motor angles do not tell "
-            "joint angles"
+            "joint angles",
+            code="singular-coupling",
         )
     return matrix
 
@@ -167,7 +171,8 @@ def _check_gears(robot: Robot) -> None:
             f"--side motor: robot {robot.name} states no gear of {', '.join(without)}; write "
             "[joints.transmission] and gear_reduction = 100.0 behind each of these joints in its "
             "robot file, with the motor's turns per turn of the joint (1.0 without a gear), and "
-            "direction = -1 where motor and joint turn opposite ways"
+            "direction = -1 where motor and joint turn opposite ways",
+            code="no-gear",
         )
 
 
@@ -195,18 +200,21 @@ def _check_complete(
         raise DatasetError(
             f"there is no {' and no '.join(missing.values())} by any usual name; "
             f"{list_columns(files)}; say which columns they are, as "
-            f"{suggest_map(files, keys, joints)}"
+            f"{suggest_map(files, keys, joints)}",
+            code="no-such-quantity",
         )
     if "t_s" not in taken and options.rate_hz is None:
         if options.mapping.get("t_s") == NONE:
             raise OptionError(
                 "--map t_s=none leaves the times out: say how many samples there are per second, "
-                "as --rate 1000"
+                "as --rate 1000",
+                code="no-times",
             )
         raise DatasetError(
             f"there is no t_s (time) by any usual name; {list_columns(files)}; say which column it "
             f"is, as {suggest_map(files, ['t_s'], joints)}, or how many samples there are per "
-            "second, as --rate 1000"
+            "second, as --rate 1000",
+            code="no-times",
         )
 
 
@@ -224,7 +232,8 @@ def _check_valid(valid: Flags, taken: Mapping[str, Taken], options: ImportOption
     if bad > INVALID_MAX * count:
         many = "no row has" if bad == count else f"{bad} of {count} rows lack"
         raise DatasetError(
-            f"{many} a position and a torque of every joint: {_lacking(taken, options)}"
+            f"{many} a position and a torque of every joint: {_lacking(taken, options)}",
+            code="few-rows",
         )
     if not bad:
         return []
@@ -274,7 +283,8 @@ def _torque(iq_a: FloatArray, robot: Robot) -> FloatArray:
             raise DatasetError(
                 f"robot {robot.name}: joint {joint.name} has no torque constant, so that its "
                 "current tells no torque: add transmission.torque_constant_nm_per_a to its robot "
-                "file, or import torques (tau_nm)"
+                "file, or import torques (tau_nm)",
+                code="no-torque-constant",
             )
         constants.append(nm_per_a)
     result: FloatArray = (iq_a * np.array(constants)) @ np.array(robot.coupling_matrix)

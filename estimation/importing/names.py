@@ -134,7 +134,8 @@ def robot_order(names: Sequence[str], joints: Sequence[str], what: str) -> list[
         raise DatasetError(
             f"{what}: columns are named after joints ({example}), but there is none of "
             f"{', '.join(missing)}; other columns are listed one by one, in the robot's order: "
-            "--map QUANTITY=NAME,NAME,…"
+            "--map QUANTITY=NAME,NAME,…",
+            code="joint-without-column",
         )
     return [places.index(number) for number in range(len(joints))]
 

@@ -106,7 +106,8 @@ def find_rate(t_s: FloatArray, rate_hz: float | None = None) -> Sampling:
     if (t_s[-1] - t_s[0]) / usual_s > NUMBERS_MAX:
         raise DatasetError(
             f"the times span {t_s[-1] - t_s[0]:.6g} s in steps of {usual_s:.3g} s: are they in "
-            "seconds? --unit t_s=ms or us says otherwise"
+            "seconds? --unit t_s=ms or us says otherwise",
+            code="unit-of-time",
         )
     since_s = t_s - t_s[0]
     # Rows that are missing and stamps that jitter explain the same times: as little as will do.
@@ -117,14 +118,16 @@ def find_rate(t_s: FloatArray, rate_hz: float | None = None) -> Sampling:
             f"the samples are not at one rate: row {row} is {jitter:.3g} periods of "
             f"{1e3 * best.period_s:.6g} ms from its place, limit {JITTER_MAX:.2g}, or in that of "
             f"another, as are more than {100 * LATE_MAX:g} % of the rows; --resample interpolates "
-            f"them linearly; if only the time stamps are irregular, {IGNORE}"
+            f"them linearly; if only the time stamps are irregular, {IGNORE}",
+            code="uneven-times",
         )
     found_hz = float(1.0 / best.period_s)
     if rate_hz is not None and abs(found_hz / rate_hz - 1.0) > 0.01:
         raise DatasetError(
             f"--rate {rate_hz:g}: by their times there are {found_hz:.6g} samples per second; "
             "leave --rate out, state the unit of time as --unit t_s=…, interpolate with "
-            "--resample, or ignore the times with --map t_s=none"
+            "--resample, or ignore the times with --map t_s=none",
+            code="other-rate",
         )
     kept = ~best.late
     seq = best.seq[kept]
@@ -159,7 +162,8 @@ def resample(
     if not count < 20_000_000:
         raise DatasetError(
             f"{count:.3g} samples at {rate_hz:g} per second, limit 20000000: are the times in "
-            "seconds? --unit t_s=ms or us says otherwise"
+            "seconds? --unit t_s=ms or us says otherwise",
+            code="too-many-samples",
         )
     seq = np.arange(int(count + 1e-6) + 1, dtype=np.int64)
     times = np.minimum(t_s[0] + seq / rate_hz, t_s[-1])
@@ -278,16 +282,19 @@ def _bridged(t_s: FloatArray, places: FloatArray) -> FloatArray:
 
 def _checked_steps(t_s: FloatArray) -> FloatArray:
     if len(t_s) < 2:
-        raise DatasetError(f"{len(t_s)} samples: at least 2 have a rate")
+        raise DatasetError(f"{len(t_s)} samples: at least 2 have a rate", code="few-rows")
     wrong = np.flatnonzero(~np.isfinite(t_s))
     if wrong.size:
-        raise DatasetError(f"the time of row {wrong[0]} is {t_s[wrong[0]]}, expected a number")
+        raise DatasetError(
+            f"the time of row {wrong[0]} is {t_s[wrong[0]]}, expected a number", code="not-finite"
+        )
     step_s: FloatArray = np.diff(t_s)
     if not (step_s > 0.0).all():
         row = int((step_s > 0.0).argmin()) + 1
         raise DatasetError(
             f"time does not rise: row {row} is at {t_s[row]:.9g} s, the row before at "
-            f"{t_s[row - 1]:.9g} s; choose rows with --rows A:B, or {IGNORE}"
+            f"{t_s[row - 1]:.9g} s; choose rows with --rows A:B, or {IGNORE}",
+            code="times-do-not-rise",
         )
     return step_s
 
@@ -296,5 +303,6 @@ def _check_rate(rate_hz: float, what: str) -> None:
     if not RATE_MIN_HZ <= rate_hz <= RATE_MAX_HZ:
         raise DatasetError(
             f"{what}: {rate_hz:.6g} samples per second, limits {RATE_MIN_HZ:g} to "
-            f"{RATE_MAX_HZ:g}; --unit t_s=ms or us states the unit of time"
+            f"{RATE_MAX_HZ:g}; --unit t_s=ms or us states the unit of time",
+            code="bad-rate",
         )

@@ -34,7 +34,8 @@ def rising_rows(t_s: FloatArray, rows_min: int) -> tuple[Rows, list[str]]:
     if len(rows) < rows_min:
         raise DatasetError(
             f"{len(rows)} of {len(t_s)} rows have a time that is a number, at least {rows_min} are "
-            f"due; {IGNORE}"
+            f"due; {IGNORE}",
+            code="few-times",
         )
     if len(rows) < len(t_s):
         notes.append(f"rows without a time: {len(t_s) - len(rows)}, left out")
@@ -44,12 +45,13 @@ def rising_rows(t_s: FloatArray, rows_min: int) -> tuple[Rows, list[str]]:
         raise DatasetError(
             f"time runs backwards: row {rows[row]} is at {t_s[rows[row]]:.9g} s, the row before at "
             f"{t_s[rows[row - 1]]:.9g} s; choose rows with --rows A:B, or, if the times are wrong, "
-            f"{IGNORE}"
+            f"{IGNORE}",
+            code="times-do-not-rise",
         )
     is_new = np.concatenate([[True], step_s > 0.0])
     repeated = int(np.count_nonzero(~is_new))
     if repeated > REPEATED_MAX * len(rows) or len(rows) - repeated < rows_min:
-        raise DatasetError(_too_coarse(t_s[rows], repeated))
+        raise DatasetError(_too_coarse(t_s[rows], repeated), code="coarse-times")
     if repeated:
         notes.append(
             f"rows with the same time as the row before: {repeated}, left out (the first is row "

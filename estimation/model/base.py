@@ -117,7 +117,8 @@ def find_base(regressor: Regressor, *, seed: int = 0) -> BaseParameters:
         raise EstimationError(
             f"the rank of robot {robot.name}'s model cannot be told: the smallest pivot kept is "
             f"{kept:.2g}, the largest dropped {dropped:.2g} (relative to {look.pivots[0]:.2g}); "
-            "look for axes that are nearly but not quite parallel, or nearly at one place"
+            "look for axes that are nearly but not quite parallel, or nearly at one place",
+            code="unclear-rank",
         )
     others = np.setdiff1d(np.arange(len(parameters)), independent)
     dependence = np.linalg.lstsq(scaled[:, independent], scaled[:, others], rcond=None)[0]

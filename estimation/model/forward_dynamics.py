@@ -54,7 +54,8 @@ class ForwardDynamics:
             if not np.isfinite(link).all() or abs(float(link[0])) < 1e-9:
                 raise EstimationError(
                     f"the link of {parameters.joint_names[joint]} has a mass of {link[0]:g} kg: it "
-                    "cannot be simulated"
+                    "cannot be simulated",
+                    code="no-mass",
                 )
             self._model.inertias[joint + 1] = pinocchio.Inertia.FromDynamicParameters(link)
         self._data = self._model.createData()
@@ -157,7 +158,8 @@ class ForwardDynamics:
                 f"the inertia matrix of these parameters is not positive definite (least "
                 f"eigenvalue {least.min():.2g} kg·m² at q = {shown} rad; {int(np.sum(least <= 0))}"
                 f" of {_POSTURES} postures of {', '.join(parameters.joint_names)}): such an arm "
-                "cannot move; use a method that keeps to physics (cls2)"
+                "cannot move; use a method that keeps to physics (cls2)",
+                code="not-positive-definite",
             )
 
 

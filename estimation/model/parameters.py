@@ -166,11 +166,15 @@ def choose_parameters(robot: Robot, terms: Sequence[str] | None = None) -> Param
     known = [term.name for term in TERMS]
     unknown = sorted(wanted.difference(known))
     if unknown:
-        raise DatasetError(f"term {unknown[0]!r} is unknown: expected some of {', '.join(known)}")
+        raise DatasetError(
+            f"term {unknown[0]!r} is unknown: expected some of {', '.join(known)}",
+            code="unknown-term",
+        )
     if any(joint.is_on_bench for joint in robot.joints):
         raise DatasetError(
             f"robot {robot.name} is a joint on the bench, without links: `armature bench analyse` "
-            "is for it"
+            "is for it",
+            code="joint-on-bench",
         )
     if "asymmetric" in wanted:
         wanted.add("offset")

@@ -78,13 +78,15 @@ def law_of(robot: Robot, segment: Segment) -> PositionLaw:
     if missing:
         raise DatasetError(
             f"{segment.source}: has no {', '.join(missing)}: the controller cannot be repeated; "
-            "imported data have none"
+            "imported data have none",
+            code="no-commands",
         )
     broken = [name for name, values in parts.items() if not np.isfinite(values).all()]
     if broken:
         raise DatasetError(
             f"{segment.source}: {', '.join(broken)} is missing in some rows of a segment: joints "
-            "that were not commanded cannot be simulated"
+            "that were not commanded cannot be simulated",
+            code="commands-incomplete",
         )
     shape = segment.q_rad.shape
     integral = segment.ki_a_per_rad_s

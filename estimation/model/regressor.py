@@ -92,7 +92,8 @@ class Regressor:
         if not q.shape == dq.shape == ddq.shape:
             raise DatasetError(
                 f"positions, velocities and accelerations have the shapes {q.shape}, {dq.shape} "
-                f"and {ddq.shape}: they must be the same"
+                f"and {ddq.shape}: they must be the same",
+                code="different-shapes",
             )
         phi = np.zeros((*q.shape, len(self.parameters)))
         links = phi[:, :, : self.parameters.inertial_count]
@@ -150,8 +151,12 @@ class Regressor:
         array = np.ascontiguousarray(values, dtype=np.float64)
         joints = self.parameters.joint_count
         if array.ndim != 2 or array.shape[1] != joints:
-            raise DatasetError(f"motion has the shape {array.shape}: (n, {joints}) is due")
+            raise DatasetError(
+                f"motion has the shape {array.shape}: (n, {joints}) is due", code="wrong-shape"
+            )
         if not np.isfinite(array).all():
             row = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
-            raise DatasetError(f"motion is not finite in row {row}: leave such rows out")
+            raise DatasetError(
+                f"motion is not finite in row {row}: leave such rows out", code="not-finite"
+            )
         return array

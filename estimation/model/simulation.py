@@ -138,7 +138,8 @@ def simulate_closed_loop(
         if not abs(q).max() < _LOST_RAD:
             raise EstimationError(
                 f"the simulated arm flies off after {row * period_s:.2f} s: with these parameters "
-                "the recorded gains do not hold it"
+                "the recorded gains do not hold it",
+                code="flies-off",
             )
     return trace.simulation()
 
@@ -160,7 +161,8 @@ def open_loop_errors(
     if segment.dq_rad_s is None or len(segment) <= rows:
         raise DatasetError(
             f"{segment.source}: a window of {window_s:g} s needs more than {rows} samples with "
-            f"measured velocity; there are {len(segment)}"
+            f"measured velocity; there are {len(segment)}",
+            code="no-velocity-window",
         )
     ends = []
     for first in range(0, len(segment) - rows, rows):

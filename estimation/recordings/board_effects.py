@@ -91,7 +91,8 @@ def board_of(recording: Recording, name: str) -> BoardBehaviour:
     if name not in boards:
         raise DatasetError(
             f"{recording.path}: its robot has a board {name}, but it has only "
-            f"{', '.join(boards) or 'none'}: the file is damaged"
+            f"{', '.join(boards) or 'none'}: the file is damaged",
+            code="no-such-board",
         )
     return boards[name]
 

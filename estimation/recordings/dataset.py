@@ -103,7 +103,8 @@ class OpenDataset:
         if rows_max < 1 or (overlap_rows is not None and overlap_rows < 0):
             raise DatasetError(
                 f"parts of {rows_max} rows that share {overlap_rows}: the first must be at least "
-                "1, the second at least 0"
+                "1, the second at least 0",
+                code="out-of-range",
             )
         reader = _Reader(self.recording, self._rows)
         overlap = round(OVERLAP_S / reader.period_s) if overlap_rows is None else overlap_rows
@@ -192,7 +193,8 @@ class _Reader:
             raise DatasetError(
                 f"{self._recording.path}: of rows {wide.start} to {wide.stop - 1}, it is sure of "
                 f"{len(taken_s)} when their values were taken, expected most: do their numbers "
-                "(seq) follow each other? The file is damaged"
+                "(seq) follow each other? The file is damaged",
+                code="unsure-times",
             )
         taken_s, sent_s = taken_s - start_s, sent_s - start_s
         grid = make_grid(taken_s, lead, tail, self.period_s)
@@ -213,7 +215,9 @@ class _Reader:
         reference_rad_s = commanded("reference_velocity_rad_s")
         q_rad, tau_nm = measured("joint_position_rad"), measured("joint_torque_nm")
         if q_rad is None or tau_nm is None:  # rows are usable only where both are finite
-            raise DatasetError(f"{self._recording.path}: has no positions or no torques")
+            raise DatasetError(
+                f"{self._recording.path}: has no positions or no torques", code="no-values"
+            )
         tau_nm = tau_nm + self._held_nm(dq_rad_s, reference_rad_s, gains)
         return Segment(
             source=self._recording.path,

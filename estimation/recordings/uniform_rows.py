@@ -56,8 +56,8 @@ def make_grid(taken_s: FloatArray, first: int, last: int, period_s: float) -> Gr
         return Grid(times_s, np.zeros(len(times_s), bool), part)
     after = np.clip(np.searchsorted(taken_s, times_s, side="left"), 1, len(taken_s) - 1)
     steps_s = taken_s[after] - taken_s[after - 1]
-    # A time at which a value was taken is not in a gap, whatever lies beside it. Before the first and
-    # after the last value nothing is known: there, "at" means at.
+    # A time at which a value was taken is not in a gap, whatever lies beside it. Before the first
+    # value and after the last one nothing is known.
     nearest_s = np.minimum(np.abs(taken_s[after] - times_s), np.abs(taken_s[after - 1] - times_s))
     is_outside = (times_s < taken_s[0]) | (times_s > taken_s[-1])
     is_in_gap = (steps_s > LATE * period_s) & (nearest_s > _AT * period_s)

@@ -136,7 +136,8 @@ class UsableRows:
         if not PERIOD_MIN_NS <= period_ns <= PERIOD_MAX_NS:
             raise DatasetError(
                 f"{path}: a period of {period_ns} ns, limits {PERIOD_MIN_NS} and {PERIOD_MAX_NS}: "
-                "the file is damaged"
+                "the file is damaged",
+                code="damaged-period",
             )
         steps_ns = np.diff(self._recording["t_ns"][:_FEW_ROWS])
         usual_ns = float(np.median(steps_ns)) if len(steps_ns) else period_ns
@@ -144,7 +145,8 @@ class UsableRows:
         if usual_ns > 0 and not 1 / PERIOD_WRONG <= usual_ns / period_ns <= PERIOD_WRONG:
             raise DatasetError(
                 f"{path}: its samples are {usual_ns:.6g} ns apart, its period is {period_ns} ns: "
-                "the file is damaged"
+                "the file is damaged",
+                code="damaged-period",
             )
 
     def _choose(self, all_modes: bool) -> str:
@@ -224,7 +226,8 @@ class UsableRows:
         if (t_step <= 0).any():
             row = block.start + int(np.argmax(t_step <= 0))
             raise DatasetError(
-                f"{recording.path}: its times do not rise at row {row}: the file is damaged"
+                f"{recording.path}: its times do not rise at row {row}: the file is damaged",
+                code="times-do-not-rise",
             )
         joined: Flags = t_step <= max(GAP_MAX_S * 1e9, 1.5 * self._period_ns)
         return joined

@@ -71,7 +71,8 @@ def draw_changes(
     raise DatasetError(
         f"{waiting.size} of {replicates} draws of {count} blocks leave a parameter undetermined, "
         f"{_ATTEMPTS} times over: too few blocks determine it; record for longer, or use shorter "
-        "blocks or fewer parameters"
+        "blocks or fewer parameters",
+        code="undetermined-draws",
     )
 
 
@@ -96,7 +97,8 @@ def student_interval(
     if replicates.size < 2 or not degrees > 0:
         raise DatasetError(
             f"{replicates.size} replicates with {degrees:g} degrees of freedom give no interval: "
-            "at least 2, and more than 0, are due"
+            "at least 2, and more than 0, are due",
+            code="few-replicates",
         )
     half = float(stdtrit(degrees, 0.975)) * float(np.std(replicates, ddof=1))
     return value - half, value + half

@@ -70,6 +70,9 @@ def stribeck_column(velocity: ArrayLike, stribeck_velocity: float) -> FloatArray
         DatasetError: v_s is not above 0.
     """
     if not stribeck_velocity > 0.0:
-        raise DatasetError(f"a Stribeck velocity of {stribeck_velocity:g}: it must be above 0")
+        raise DatasetError(
+            f"a Stribeck velocity of {stribeck_velocity:g}: it must be above 0",
+            code="bad-stribeck-velocity",
+        )
     v = np.asarray(velocity, dtype=np.float64)
     return FrictionShape(stribeck_velocity).column("stribeck", v)

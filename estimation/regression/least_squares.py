@@ -84,17 +84,19 @@ def bootstrap_blocks(
     labels = np.asarray(blocks)
     if labels.shape != tau.shape:
         raise DatasetError(
-            f"block numbers have the shape {labels.shape}: one for each of {tau.size} rows is due"
+            f"block numbers have the shape {labels.shape}: one for each of {tau.size} rows is due",
+            code="different-shapes",
         )
     order = np.argsort(labels, kind="stable")
     starts = np.flatnonzero(np.diff(labels[order])) + 1
     count = starts.size + 1
     if count < 2:
         raise DatasetError(
-            "all rows are in one block, at least 2 are due: use shorter blocks or a longer record"
+            "all rows are in one block, at least 2 are due: use shorter blocks or a longer record",
+            code="one-block",
         )
     if replicates < 1:
-        raise DatasetError(f"{replicates} replicates, at least 1 is due")
+        raise DatasetError(f"{replicates} replicates, at least 1 is due", code="few-replicates")
     factors = _Factors(phi)
     fit = factors.fit(phi, tau)
     with_errors = np.column_stack([factors.q, fit.residuals])[order]
@@ -123,7 +125,8 @@ class _Factors:
             raise DatasetError(
                 f"the regressor has rank {np.sum(~missing)} of {phi.shape[1]}: columns {columns} "
                 "are zero or depend linearly on each other, so the data do not tell their "
-                "parameters; use data that move differently, or leave a column out"
+                "parameters; use data that move differently, or leave a column out",
+                code="rank-deficient",
             )
         self.inverse = np.linalg.inv(self._scaled_r) / self._scales[:, None]  # of R
 
@@ -144,13 +147,15 @@ def _checked(regressor: ArrayLike, target: ArrayLike) -> tuple[FloatArray, Float
     if phi.ndim != 2 or not phi.shape[1] or tau.shape != phi.shape[:1]:
         raise DatasetError(
             f"the regressor has the shape {phi.shape} and the target {tau.shape}: "
-            "(n, p) and (n,) are due"
+            "(n, p) and (n,) are due",
+            code="different-shapes",
         )
     rows, columns = phi.shape
     if rows < columns:
         raise DatasetError(
             f"{rows} rows for {columns} parameters: at least {columns} are due; use more data or "
-            "fewer parameters"
+            "fewer parameters",
+            code="few-rows",
         )
     return phi, tau
 
@@ -162,6 +167,7 @@ def _finite(values: ArrayLike, what: str) -> FloatArray:
         place = ", ".join(str(index) for index in wrong[0])
         raise DatasetError(
             f"{what} has {len(wrong)} values that are not finite, the first at [{place}]: "
-            "leave these rows out"
+            "leave these rows out",
+            code="not-finite",
         )
     return array

@@ -43,11 +43,12 @@ def low_pass(values: ArrayLike, *, order: int, cutoff_hz: float, rate_hz: float)
             positive, the record is too short or a value is not finite.
     """
     if order < 1:
-        raise DatasetError(f"a filter of order {order}: it must be at least 1")
+        raise DatasetError(f"a filter of order {order}: it must be at least 1", code="bad-order")
     if not 0.0 < cutoff_hz < 0.5 * rate_hz:
         raise DatasetError(
             f"a cut-off frequency of {cutoff_hz:g} Hz: it must be above 0 and below half the rate, "
-            f"{0.5 * rate_hz:g} Hz"
+            f"{0.5 * rate_hz:g} Hz",
+            code="bad-cutoff",
         )
     return _both_ways(values, signal.butter(order, cutoff_hz, fs=rate_hz, output="sos"), order)
 
@@ -141,7 +142,7 @@ def _both_ways(values: ArrayLike, sections: FloatArray, order: int) -> FloatArra
 
 def _check_rate(rate_hz: float) -> None:
     if not rate_hz > 0.0:
-        raise DatasetError(f"a rate of {rate_hz:g} Hz: it must be above 0")
+        raise DatasetError(f"a rate of {rate_hz:g} Hz: it must be above 0", code="bad-rate")
 
 
 def checked_record(values: ArrayLike, *, more_than: int) -> FloatArray:
@@ -158,12 +159,14 @@ def checked_record(values: ArrayLike, *, more_than: int) -> FloatArray:
     rows = len(array) if array.ndim else 0
     if rows <= more_than:
         raise DatasetError(
-            f"a record of {rows} rows is too short here: more than {more_than} are due"
+            f"a record of {rows} rows is too short here: more than {more_than} are due",
+            code="few-rows",
         )
     wrong = np.flatnonzero(~np.isfinite(array.reshape(rows, -1)).all(axis=1))
     if wrong.size:
         raise DatasetError(
             f"{wrong.size} rows hold values that are not finite, the first is row {wrong[0]}: a "
-            "filter would spread them over the whole record; use a segment without any"
+            "filter would spread them over the whole record; use a segment without any",
+            code="not-finite",
         )
     return array

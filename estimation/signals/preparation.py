@@ -133,7 +133,8 @@ def prepare(
         if settings.velocity == "measured":
             if segment.dq_rad_s is None:
                 raise DatasetError(
-                    f"{segment.source}: has no measured velocity; use velocity 'differentiated'"
+                    f"{segment.source}: has no measured velocity; use velocity 'differentiated'",
+                    code="no-velocity",
                 )
             speed = filters.without_lag(filters.smooth(segment.dq_rad_s), segment.velocity_lag_s)
             bend = filters.slope(speed)
@@ -182,12 +183,14 @@ def average_periods(prepared: Prepared, period_s: float) -> PeriodAverage:
     if not period_s > 0.0 or abs(rows_per_period - rows) > _PERIOD_TOLERANCE_ROWS:
         raise DatasetError(
             f"a period of {period_s:g} s is {rows_per_period:.3f} rows of {prepared.period_s:g} s: "
-            "choose a decimation that divides it"
+            "choose a decimation that divides it",
+            code="period-not-whole-rows",
         )
     periods = len(prepared) // rows
     if not periods:
         raise DatasetError(
-            f"{prepared.source}: {len(prepared)} rows are less than one period of {rows}"
+            f"{prepared.source}: {len(prepared)} rows are less than one period of {rows}",
+            code="less-than-a-period",
         )
     whole = slice(0, periods * rows)
     names = ["q_rad", "dq_rad_s", "ddq_rad_s2", "tau_nm", "tau_raw_nm"]
@@ -213,7 +216,8 @@ class _Filters:
         if not settings.cutoff_hz < 0.5 * rate_hz:
             raise DatasetError(
                 f"a cut-off frequency of {settings.cutoff_hz:g} Hz: it must be below half the "
-                f"rate, {0.5 * rate_hz:g} Hz"
+                f"rate, {0.5 * rate_hz:g} Hz",
+                code="bad-cutoff",
             )
 
     def smooth(self, values: FloatArray) -> FloatArray:

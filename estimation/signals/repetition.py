@@ -91,7 +91,8 @@ def average_repetitions(prepared: Prepared) -> PeriodAverage:
     if period_s is None:
         raise DatasetError(
             f"{prepared.source}: its motion does not repeat itself, so there are no periods to "
-            "average over"
+            "average over",
+            code="no-repetition",
         )
     lag = round(period_s / prepared.period_s)
     q = prepared.q_rad
@@ -105,6 +106,7 @@ def average_repetitions(prepared: Prepared) -> PeriodAverage:
         raise DatasetError(
             f"{prepared.source}: of its motion, which repeats itself after {period_s:.4g} s, "
             f"{left_s:.4g} s are left once borders are trimmed; two periods are due to average "
-            "over: record for longer (`armature excite --duration`)"
+            "over: record for longer (`armature excite --duration`)",
+            code="less-than-two-periods",
         )
     return average_periods(prepared.select(slice(start, None)), period_s)

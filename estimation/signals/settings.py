@@ -73,7 +73,7 @@ class PreparationSettings:
             if not is_right
         ]
         if wrong:
-            raise DatasetError(f"preparation: {'; '.join(wrong)}")
+            raise DatasetError(f"preparation: {'; '.join(wrong)}", code="bad-settings")
 
 
 def choose_settings(
@@ -123,7 +123,8 @@ def choose_settings(
     elif not 0.0 < cutoff_hz < 0.5 * rate_hz:
         raise DatasetError(
             f"a cut-off frequency of {cutoff_hz:g} Hz: it must be above 0 and below half the rate, "
-            f"{0.5 * rate_hz:g} Hz"
+            f"{0.5 * rate_hz:g} Hz",
+            code="bad-cutoff",
         )
     elif cutoff_hz < content_hz:
         notes.append(
@@ -136,7 +137,9 @@ def choose_settings(
         velocity, reason = _choose_velocity(spectra, cutoff_hz, content_hz)
         notes.append(reason)
     elif velocity == "measured" and not spectra.has_velocity:
-        raise DatasetError("velocity 'measured': a recording has none; use 'differentiated'")
+        raise DatasetError(
+            "velocity 'measured': a recording has none; use 'differentiated'", code="no-velocity"
+        )
     settings = PreparationSettings(
         cutoff_hz=cutoff_hz,
         order=order,

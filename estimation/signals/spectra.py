@@ -102,7 +102,7 @@ def derivative_fft(
         DatasetError: As `low_pass_fft`, or the order is neither 1 nor 2.
     """
     if order not in (1, 2):
-        raise DatasetError(f"a derivative of order {order}: it must be 1 or 2")
+        raise DatasetError(f"a derivative of order {order}: it must be 1 or 2", code="bad-order")
     if cutoff_hz is not None:
         _check_cutoff(cutoff_hz, rate_hz)
 
@@ -224,7 +224,7 @@ def _through_spectrum(
     """The record without its line through a filter, and the line; None for a periodic record."""
     array = checked_record(values, more_than=2)
     if not rate_hz > 0.0:
-        raise DatasetError(f"a rate of {rate_hz:g} Hz: it must be above 0")
+        raise DatasetError(f"a rate of {rate_hz:g} Hz: it must be above 0", code="bad-rate")
     rows, line = len(array), None
     if not is_periodic:
         place = np.linspace(0.0, 1.0, rows).reshape(-1, *(1,) * (array.ndim - 1))
@@ -242,5 +242,6 @@ def _check_cutoff(cutoff_hz: float, rate_hz: float) -> None:
     if not 0.0 < cutoff_hz < 0.5 * rate_hz:
         raise DatasetError(
             f"a cut-off frequency of {cutoff_hz:g} Hz: it must be above 0 and below half the rate, "
-            f"{0.5 * rate_hz:g} Hz"
+            f"{0.5 * rate_hz:g} Hz",
+            code="bad-cutoff",
         )

@@ -88,7 +88,8 @@ class Spectra:
         if not self._means:
             raise DatasetError(
                 "no segment of samples is long enough to look at its spectrum: record without "
-                "gaps for some seconds"
+                "gaps for some seconds",
+                code="few-rows",
             )
 
     @property
@@ -152,7 +153,8 @@ class Spectra:
         if self.rate_hz and abs(rate_hz / self.rate_hz - 1.0) > 1e-6:
             raise DatasetError(
                 f"{segment.source}: {rate_hz:g} samples per second, others have {self.rate_hz:g}: "
-                "prepare recordings of different rates each by itself"
+                "prepare recordings of different rates each by itself",
+                code="different-rates",
             )
         self.rate_hz, self.joint_names = rate_hz, segment.joint_names
         if not self._welch_rows:

@@ -68,9 +68,11 @@ def make_chain(
     ]
     if wrong:
         problem = f"joints that cannot be part of the chain: {', '.join(wrong)}; {_SOLUTION}"
-        raise UrdfError(source, problem)
+        raise UrdfError(source, problem, code="unsupported-joint")
     if not free:
-        raise UrdfError(source, "no joint is left that turns, expected at least one")
+        raise UrdfError(
+            source, "no joint is left that turns, expected at least one", code="no-joint-left"
+        )
     names = {joint.name for joint in free}
     chain: list[ChainJoint] = []
     link, frame = tree.root, np.eye(4)
@@ -93,7 +95,9 @@ def make_chain(
             return chain, warnings
         if len(following) > 1:
             branches = ", ".join(joint.name for joint, _ in following)
-            raise UrdfError(source, f"the arm branches at {link}: {branches}; {_SOLUTION}")
+            raise UrdfError(
+                source, f"the arm branches at {link}: {branches}; {_SOLUTION}", code="arm-branches"
+            )
         ((joint, pose),) = following
         turn = _from_z_to(joint.axis)
         chain.append(ChainJoint(joint, pose @ joint.origin @ turn, ()))
@@ -105,15 +109,21 @@ def _check_locks(tree: Tree, source: str, lock: Mapping[str, float]) -> dict[str
         joint = tree.joints.get(name)
         if joint is None:
             known = ", ".join(j.name for j in tree.joints.values() if j.kind != "fixed")
-            raise UrdfError(source, f"--lock {name}: no such joint, expected one of {known}")
+            raise UrdfError(
+                source,
+                f"--lock {name}: no such joint, expected one of {known}",
+                code="no-such-joint",
+            )
         if joint.kind == "fixed":
-            raise UrdfError(source, f"--lock {name}: it is fixed already")
+            raise UrdfError(source, f"--lock {name}: it is fixed already", code="already-fixed")
         is_sensible = abs(value) <= NUMBER_MAX
         if not is_sensible or (value and joint.kind in ("floating", "planar")):
             expected = f"a finite number of at most {NUMBER_MAX:g}"
             if is_sensible:
                 expected = "0 for a joint of that kind"
-            raise UrdfError(source, f"--lock {name}={value}: expected {expected}")
+            raise UrdfError(
+                source, f"--lock {name}={value}: expected {expected}", code="out-of-range"
+            )
     held = dict(lock)
     # What follows a joint that is held stands still as well.
     followers = [j for j in tree.joints.values() if j.mimic and j.name not in held]
@@ -137,7 +147,9 @@ def _way_to(tree: Tree, tip: str, source: str) -> set[str]:
     """Return the names of the joints between the base and a link."""
     if tip not in tree.links:
         raise UrdfError(
-            source, f"--tip {tip}: no such link, expected one of {', '.join(tree.links)}"
+            source,
+            f"--tip {tip}: no such link, expected one of {', '.join(tree.links)}",
+            code="no-such-link",
         )
     mover = {joint.child: joint for joint in tree.joints.values()}
     way, link = set(), tip

@@ -115,18 +115,26 @@ def parse_urdf(text: str, source: str) -> Tree:
         UrdfError: It is not a URDF, or not a tree of links.
     """
     if len(text) > SIZE_MAX:
-        raise UrdfError(source, f"{len(text)} characters, expected at most {SIZE_MAX}")
+        raise UrdfError(
+            source, f"{len(text)} characters, expected at most {SIZE_MAX}", code="too-large"
+        )
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
-        raise UrdfError(source, "defines entities (<!DOCTYPE …>), expected a URDF without them")
+        raise UrdfError(
+            source, "defines entities (<!DOCTYPE …>), expected a URDF without them", code="entities"
+        )
     try:
         root = ET.fromstring(text)
     except (ET.ParseError, ValueError) as error:
-        raise UrdfError(source, f"is not XML: {error}") from error
+        raise UrdfError(source, f"is not XML: {error}", code="not-xml") from error
     for element in root.iter():
         if isinstance(element.tag, str):
             element.tag = element.tag.rpartition("}")[2]
     if root.tag != "robot":
-        raise UrdfError(source, f"begins with <{root.tag}>, expected <robot>: it is not a URDF")
+        raise UrdfError(
+            source,
+            f"begins with <{root.tag}>, expected <robot>: it is not a URDF",
+            code="not-a-urdf",
+        )
     reader = _Reader(source)
     links = reader.named(root, "link", reader.link)
     reductions = reader.reductions(root)
@@ -144,16 +152,20 @@ def _find_root(links: dict[str, Body | None], joints: dict[str, UrdfJoint], sour
     for joint in joints.values():
         for link in (joint.parent, joint.child):
             if link not in links:
-                raise UrdfError(source, f"joint {joint.name}: there is no link {link!r}")
+                raise UrdfError(
+                    source, f"joint {joint.name}: there is no link {link!r}", code="no-such-link"
+                )
         if joint.child in moved_by:
             other = moved_by[joint.child]
             problem = f"link {joint.child} is moved by {other} and by {joint.name}, expected a tree"
-            raise UrdfError(source, problem)
+            raise UrdfError(source, problem, code="moved-twice")
         moved_by[joint.child] = joint.name
     roots = [link for link in links if link not in moved_by]
     if len(roots) != 1:
         found = ", ".join(roots) or "none"
-        raise UrdfError(source, f"links that no joint moves: {found}; expected exactly one")
+        raise UrdfError(
+            source, f"links that no joint moves: {found}; expected exactly one", code="not-one-root"
+        )
     return roots[0]
 
 
@@ -166,7 +178,11 @@ def _check_tree(root: str, carried: dict[str, list[UrdfJoint]], source: str) -> 
         waiting += [joint.child for joint in carried[link]]
     lost = [link for link in carried if link not in reached]
     if lost:
-        raise UrdfError(source, f"links in a closed loop: {', '.join(lost)}; expected a tree")
+        raise UrdfError(
+            source,
+            f"links in a closed loop: {', '.join(lost)}; expected a tree",
+            code="closed-loop",
+        )
 
 
 class _Reader:
@@ -181,9 +197,11 @@ class _Reader:
         for element in root.findall(tag):
             name = element.get("name")
             if not name:
-                raise UrdfError(self._source, f"a <{tag}> has no name")
+                raise UrdfError(self._source, f"a <{tag}> has no name", code="no-name")
             if name in found:
-                raise UrdfError(self._source, f"there are two <{tag}>s called {name}")
+                raise UrdfError(
+                    self._source, f"there are two <{tag}>s called {name}", code="same-name"
+                )
             found[name] = read(element)
         return found
 
@@ -205,17 +223,23 @@ class _Reader:
         where = f"joint {name}"
         if kind not in KINDS:
             expected = f"expected one of {', '.join(KINDS)}"
-            raise UrdfError(self._source, f"{where}: type {kind!r}, {expected}")
+            raise UrdfError(
+                self._source, f"{where}: type {kind!r}, {expected}", code="unknown-joint-type"
+            )
         ends = []
         for tag in ("parent", "child"):
             end = element.find(tag)
             if end is None or not end.get("link"):
-                raise UrdfError(self._source, f"{where}: has no {tag} link")
+                raise UrdfError(self._source, f"{where}: has no {tag} link", code="no-link-named")
             ends.append(end.get("link", ""))
         axis = np.array(self._vector(element.find("axis"), "xyz", where, (1.0, 0.0, 0.0)))
         length = float(np.linalg.norm(axis))
         if kind in ("revolute", "continuous", "prismatic") and not 1e-6 < length < 1e6:
-            raise UrdfError(self._source, f"{where}: axis {axis.tolist()}, expected a direction")
+            raise UrdfError(
+                self._source,
+                f"{where}: axis {axis.tolist()}, expected a direction",
+                code="no-direction",
+            )
         mimic = element.find("mimic")
         return UrdfJoint(
             name=name,
@@ -262,7 +286,11 @@ class _Reader:
             return default
         numbers = [self._finite(word, where) for word in text.split()]
         if len(numbers) != 3:
-            raise UrdfError(self._source, f"{where}: {key} = {text[:60]!r}, expected three numbers")
+            raise UrdfError(
+                self._source,
+                f"{where}: {key} = {text[:60]!r}, expected three numbers",
+                code="not-numbers",
+            )
         return numbers[0], numbers[1], numbers[2]
 
     def _number(self, element: ET.Element | None, key: str, where: str, default: float) -> float:
@@ -285,8 +313,12 @@ class _Reader:
             value = math.nan
         if not math.isfinite(value):
             hint = "; expand it first: xacro FILE > FILE.urdf" if "${" in text else ""
-            raise UrdfError(self._source, f"{where}: {text[:60]!r}, expected a number{hint}")
+            raise UrdfError(
+                self._source, f"{where}: {text[:60]!r}, expected a number{hint}", code="not-numbers"
+            )
         if abs(value) > NUMBER_MAX:
             expected = f"expected a number of at most {NUMBER_MAX:g}"
-            raise UrdfError(self._source, f"{where}: {text[:60]!r}, {expected}")
+            raise UrdfError(
+                self._source, f"{where}: {text[:60]!r}, {expected}", code="out-of-range"
+            )
         return value

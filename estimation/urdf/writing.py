@@ -49,7 +49,7 @@ def urdf_text(robot: Robot, friction: Mapping[str, tuple[float, float]] | None =
     unknown = [joint.name for joint in robot.joints if joint.link is None]
     if unknown:
         problem = f"joints without a link: {', '.join(unknown)}; a URDF needs all of them"
-        raise UrdfError(f"robot {robot.name}", problem)
+        raise UrdfError(f"robot {robot.name}", problem, code="joints-without-link")
     terms = _terms_of(robot)
     gravity = ", ".join(f"{part:g}" for part in robot.gravity_m_s2)
     lines = [

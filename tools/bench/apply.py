@@ -46,7 +46,9 @@ def apply_friction(
         DatasetError: There is none.
     """
     if not results:
-        raise DatasetError("nothing to apply: these results have no friction, only load arms")
+        raise DatasetError(
+            "nothing to apply: these results have no friction, only load arms", code="no-friction"
+        )
     problems = list(_misfits(robot, results))
     if problems:
         raise ConfigError(source, problems)

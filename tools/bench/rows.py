@@ -82,7 +82,8 @@ def find_results(paths: Sequence[Path]) -> list[Found]:
         places = ", ".join(map(str, paths))
         raise DatasetError(
             f"{places}: no bench result there (*.json); `armature bench analyse REC.h5 --out DIR` "
-            "makes one"
+            "makes one",
+            code="no-bench-result",
         )
     return found
 

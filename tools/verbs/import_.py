@@ -138,7 +138,7 @@ def _plain_errors() -> Iterator[None]:
     except OptionError as error:
         raise ConfigError("import", [plain(str(error))]) from error
     except DatasetError as error:
-        raise DatasetError(plain(str(error))) from error
+        raise DatasetError(plain(str(error)), code=error.code) from error
 
 
 def _options(arguments: argparse.Namespace) -> ImportOptions:

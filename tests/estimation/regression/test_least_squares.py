@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 
 from estimation.errors import DatasetError, EstimationError
 from estimation.regression.bootstrap import student_interval
@@ -80,10 +81,9 @@ def test_dependent_columns_are_named(seed, order):
     regressor, target = random_problem(seed, 40, 5)
     first, second, third, *others = order
     regressor[:, third] = 3.0 * regressor[:, first] - 1e3 * regressor[:, second]
-    with pytest.raises(DatasetError, match="rank 4 of 5") as raised:
-        fit_linear(regressor, target)
     named = ", ".join(str(column) for column in sorted([first, second, third]))
-    assert f"columns {named} are" in str(raised.value)
+    with refused(DatasetError, "rank-deficient", "4 of 5", f" {named} "):
+        fit_linear(regressor, target)
     assert set(others).isdisjoint({first, second, third})
 
 
@@ -91,31 +91,41 @@ def test_dependent_columns_are_named(seed, order):
 def test_a_zero_column_is_named(seed, column):
     regressor, target = random_problem(seed, 40, 4)
     regressor[:, column] = 0.0
-    with pytest.raises(DatasetError, match=f"rank 3 of 4: columns {column} are zero"):
+    with refused(DatasetError, "rank-deficient", "3 of 4", f" {column} "):
         fit_linear(regressor, target)
 
 
 def test_nothing_but_zeros_has_rank_0():
-    with pytest.raises(DatasetError, match="rank 0 of 2: columns 0, 1 "):
+    with refused(DatasetError, "rank-deficient", "0 of 2", " 0, 1 "):
         fit_linear(np.zeros((5, 2)), np.ones(5))
 
 
 @pytest.mark.parametrize(
-    ("regressor", "target", "words"),
+    ("regressor", "target", "code", "values"),
     [
-        (np.ones((1, 2)), np.ones(1), "1 rows for 2 parameters: at least 2 are due"),
-        (np.ones((3, 0)), np.ones(3), r"\(3, 0\) and the target \(3,\)"),
-        (np.ones(3), np.ones(3), r"the shape \(3,\)"),
-        (np.ones((3, 1)), np.ones(4), r"\(3, 1\) and the target \(4,\)"),
-        (np.ones((3, 1)), np.ones((3, 1)), r"the target \(3, 1\)"),
-        (np.array([[1.0, 2.0], [3.0, np.nan]]), np.ones(2), r"regressor .* 1 values .* \[1, 1\]"),
-        (np.ones((3, 1)), np.array([1.0, np.inf, np.nan]), r"the target has 2 .* at \[1\]"),
+        (np.ones((1, 2)), np.ones(1), "few-rows", ("1 rows", "2 parameters")),
+        (np.ones((3, 0)), np.ones(3), "different-shapes", ("(3, 0)", "(3,)")),
+        (np.ones(3), np.ones(3), "different-shapes", ("(3,)",)),
+        (np.ones((3, 1)), np.ones(4), "different-shapes", ("(3, 1)", "(4,)")),
+        (np.ones((3, 1)), np.ones((3, 1)), "different-shapes", ("(3, 1)",)),
+        (
+            np.array([[1.0, 2.0], [3.0, np.nan]]),
+            np.ones(2),
+            "not-finite",
+            ("regressor", "1 values", "[1, 1]"),
+        ),
+        (
+            np.ones((3, 1)),
+            np.array([1.0, np.inf, np.nan]),
+            "not-finite",
+            ("target", "2 values", "[1]"),
+        ),
     ],
 )
-def test_unusable_data_are_refused_in_words(regressor, target, words):
-    with pytest.raises(DatasetError, match=words):
+def test_unusable_data_are_refused(regressor, target, code, values):
+    with refused(DatasetError, code, *values):
         fit_linear(regressor, target)
-    with pytest.raises(DatasetError, match=words):
+    with refused(DatasetError, code, *values):
         bootstrap_blocks(
             regressor, target, np.arange(3), replicates=9, generator=np.random.default_rng()
         )
@@ -245,7 +255,7 @@ def test_a_draw_that_misses_a_direction_is_drawn_again():
 
 def test_draws_that_never_determine_all_parameters_are_an_error():
     count = 20
-    with pytest.raises(DatasetError, match="draws of 20 blocks leave a parameter undetermined"):
+    with refused(DatasetError, "undetermined-draws", "20 blocks"):
         bootstrap_blocks(
             np.kron(np.eye(count), np.ones((2, 1))),
             np.arange(2.0 * count),
@@ -256,16 +266,16 @@ def test_draws_that_never_determine_all_parameters_are_an_error():
 
 
 @pytest.mark.parametrize(
-    ("blocks", "replicates", "words"),
+    ("blocks", "replicates", "code"),
     [
-        (np.zeros(30, int), 10, "in one block, at least 2"),
-        (np.arange(29), 10, r"the shape \(29,\): one for each of 30 rows"),
-        (np.arange(30), 0, "0 replicates, at least 1"),
+        (np.zeros(30, int), 10, "one-block"),
+        (np.arange(29), 10, "different-shapes"),
+        (np.arange(30), 0, "few-replicates"),
     ],
 )
-def test_too_little_for_a_bootstrap_is_refused(blocks, replicates, words):
+def test_too_little_for_a_bootstrap_is_refused(blocks, replicates, code):
     regressor, target = random_problem(11, 30, 2)
-    with pytest.raises(DatasetError, match=words):
+    with refused(DatasetError, code):
         bootstrap_blocks(
             regressor, target, blocks, replicates=replicates, generator=np.random.default_rng()
         )
@@ -299,5 +309,5 @@ def test_intervals_from_blocks_hold_the_truth_about_95_times_of_100():
 
 @pytest.mark.parametrize(("count", "degrees"), [(1, 5), (0, 5), (9, 0), (9, -1), (9, np.nan)])
 def test_an_interval_from_nothing_is_refused(count, degrees):
-    with pytest.raises(DatasetError, match="give no interval"):
+    with refused(DatasetError, "few-replicates", count):
         student_interval(1.0, np.arange(float(count)), degrees=degrees)

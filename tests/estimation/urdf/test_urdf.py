@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from public_data import data_folder
+from refusals import refused
 
 from daq.errors import ConfigError
 from daq.robot import (
@@ -159,7 +160,7 @@ def test_friction_at_the_joint_is_what_the_gear_lets_through() -> None:
 
 
 def test_a_robot_without_links_has_no_urdf() -> None:
-    with pytest.raises(UrdfError, match=r"robot bench1: joints without a link: joint1; a URDF"):
+    with refused(UrdfError, "joints-without-link", "bench1", "joint1"):
         urdf_text(load_robot("bench1"))
 
 
@@ -273,8 +274,9 @@ def test_an_impossible_link_is_left_out(inside: str, reason: str) -> None:
     robot = parse_robot(file.text, "arm.toml")
     assert [made.link is None for made in robot.joints] == [False, True]
     (warning,) = file.warnings
-    assert warning == f"joint q2: what it carries {reason} in the URDF; its link is left out"
-    assert f"# No link: in the URDF what it carries {reason}" in file.text
+    assert "joint q2" in warning
+    assert reason in warning
+    assert reason in file.text
 
 
 def test_names_that_a_robot_file_cannot_have() -> None:
@@ -284,74 +286,89 @@ def test_names_that_a_robot_file_cannot_have() -> None:
     assert robot.name == "mine"
     assert [made.name for made in robot.joints] == ["arm_joint_1", "arm_joint_1_2"]
     assert "# arm/joint-1" in file.text
-    with pytest.raises(ConfigError, match="name: "):
+    with pytest.raises(ConfigError) as caught:
         robot_from_urdf(text, source="a.urdf", name='no "name"')
+    assert any(problem.startswith("name: ") for problem in caught.value.problems)
 
 
 @pytest.mark.parametrize(
-    ("text", "options", "problem"),
+    ("text", "options", "code", "values"),
     [
-        ("<robot", {}, r"a.urdf: is not XML: .*line 1"),
-        ("<sdf/>", {}, r"begins with <sdf>, expected <robot>"),
-        ("<!DOCTYPE a [<!ENTITY b 'c'>]><robot/>", {}, r"defines entities"),
-        ("x" * 5_000_001, {}, r"5000001 characters, expected at most 5000000"),
-        ("<robot/>", {}, r"links that no joint moves: none; expected exactly one"),
-        (urdf(link("a"), link("b")), {}, r"links that no joint moves: a, b; expected exactly one"),
-        (urdf(link("a"), link("a")), {}, r"there are two <link>s called a"),
-        (urdf("<link/>"), {}, r"a <link> has no name"),
-        (urdf(link("a"), joint("j", "a", "z")), {}, r"joint j: there is no link 'z'"),
+        ("<robot", {}, "not-xml", ("line 1",)),
+        ("<sdf/>", {}, "not-a-urdf", ("<sdf>", "<robot>")),
+        ("<!DOCTYPE a [<!ENTITY b 'c'>]><robot/>", {}, "entities", ()),
+        ("x" * 5_000_001, {}, "too-large", ("5000001", "5000000")),
+        ("<robot/>", {}, "not-one-root", ()),
+        (urdf(link("a"), link("b")), {}, "not-one-root", ("a, b",)),
+        (urdf(link("a"), link("a")), {}, "same-name", ("<link>",)),
+        (urdf("<link/>"), {}, "no-name", ("<link>",)),
+        (urdf(link("a"), joint("j", "a", "z")), {}, "no-such-link", ("joint j", "'z'")),
         (
             urdf(link("a"), link("b"), joint("i", "a", "b"), joint("j", "a", "b")),
             {},
-            r"link b is moved by i and by j, expected a tree",
+            "moved-twice",
+            ("link b", " i ", " j"),
         ),
         (
             urdf(link("a"), link("b"), link("c"), joint("i", "b", "c"), joint("j", "c", "b")),
             {},
-            r"links in a closed loop: b, c; expected a tree",
+            "closed-loop",
+            ("b, c",),
         ),
-        (urdf(link("a"), link("b"), joint("j", "a", "b", "fixed")), {}, r"no joint is left that"),
-        (urdf(link("a"), link("b"), joint("j", "a", "b", "ball")), {}, r"joint j: type 'ball', ex"),
+        (urdf(link("a"), link("b"), joint("j", "a", "b", "fixed")), {}, "no-joint-left", ()),
+        (
+            urdf(link("a"), link("b"), joint("j", "a", "b", "ball")),
+            {},
+            "unknown-joint-type",
+            ("joint j", "'ball'"),
+        ),
         (
             urdf(link("a"), link("b"), joint("j", "a", "b", axis="0 0 0")),
             {},
-            r"joint j: axis \[0.0, 0.0, 0.0\], expected a direction",
+            "no-direction",
+            ("joint j", "[0.0, 0.0, 0.0]"),
         ),
         (
             urdf(link("a"), link("b"), joint("j", "a", "b", axis="0 1")),
             {},
-            r"joint j: xyz = '0 1', expected three numbers",
+            "not-numbers",
+            ("joint j", "xyz", "'0 1'"),
         ),
         (
             urdf(link("a", inertial(xyz="${x} 0 0"))),
             {},
-            r"link a: inertial: '\$\{x\}', expected a number; expand it first: xacro",
+            "not-numbers",
+            ("link a", "inertial", "'${x}'", "xacro"),
         ),
-        (urdf(link("a", inertial(mass=math.inf))), {}, r"inertial: 'inf', expected a number"),
+        (urdf(link("a", inertial(mass=math.inf))), {}, "not-numbers", ("inertial", "'inf'")),
         (
             urdf(*ARM, *HAND, *FINGERS),
             {},
-            r"cannot be part of the chain: finger \(prismatic\), other \(mimic\); choose the chain "
-            r"with --tip LINK or hold joints with --lock JOINT=VALUE",
+            "unsupported-joint",
+            ("finger (prismatic)", "other (mimic)", "--tip LINK", "--lock JOINT=VALUE"),
         ),
         (
             urdf(*ARM, *HAND, joint("f1", "palm", "left"), joint("f2", "palm", "right")),
             {},
-            r"the arm branches at two: f1, f2; choose the chain with --tip LINK",
+            "arm-branches",
+            ("two: f1, f2", "--tip LINK"),
         ),
-        (urdf(*ARM), {"tip": "hand"}, r"--tip hand: no such link, expected one of base, one, two"),
-        (urdf(*ARM), {"lock": {"q3": 0.0}}, r"--lock q3: no such joint, expected one of q1, q2"),
-        (urdf(*ARM), {"lock": {"q1": math.nan}}, r"--lock q1=nan: expected a finite number"),
+        (urdf(*ARM), {"tip": "hand"}, "no-such-link", ("--tip hand", "base, one, two")),
+        (urdf(*ARM), {"lock": {"q3": 0.0}}, "no-such-joint", ("--lock q3", "q1, q2")),
+        (urdf(*ARM), {"lock": {"q1": math.nan}}, "out-of-range", ("--lock q1=nan",)),
         (
             urdf(*ARM, *HAND, *FINGERS),
             {"lock": {"wrist": 0.0}},
-            r"--lock wrist: it is fixed already",
+            "already-fixed",
+            ("--lock wrist",),
         ),
     ],
     ids=range(23),
 )
-def test_what_cannot_be_read(text: str, options: dict[str, object], problem: str) -> None:
-    with pytest.raises(UrdfError, match=problem):
+def test_what_cannot_be_read(
+    text: str, options: dict[str, object], code: str, values: tuple[str, ...]
+) -> None:
+    with refused(UrdfError, code, "a.urdf", *values):
         robot_from_urdf(text, source="a.urdf", **options)  # type: ignore[arg-type]
 
 
