@@ -9,6 +9,7 @@ from acceptance import IS_LONG
 from excitation_examples import QUICK, laas4, seven_joints, with_limits
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 
 from daq.robot import Robot
 from estimation.errors import ExcitationError
@@ -179,9 +180,9 @@ def test_a_home_posture_that_is_too_near_is_no_reason_to_refuse() -> None:
 
 
 def test_no_room_says_which_limit_is_in_the_way() -> None:
-    with pytest.raises(ExcitationError, match=r"ground_clearance of joint\d: .* at least 0\.02"):
+    with refused(ExcitationError, "no-trajectory", "ground_clearance of joint", "0.02"):
         find(laas4(ground_z_m=1.5), evaluations=60, duration_s=10.0)
-    with pytest.raises(ExcitationError, match=r"current of joint\d: .* A, at most 0\.0"):
+    with refused(ExcitationError, "no-trajectory", "current of joint", " 0.0"):
         find(with_limits(laas4(), current_max_a=0.1), evaluations=60, duration_s=10.0)
 
 
@@ -238,22 +239,22 @@ def test_progress_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "values"),
     [
-        ({"f0_hz": 0.0}, "f0 0: must be more than 0"),
-        ({"f0_hz": float("nan")}, "f0 nan: must be"),
-        ({"harmonics": 1}, "harmonics 1: must lie between 2"),
-        ({"harmonics": 31}, "harmonics 31: must lie between 2 .* and 30"),
-        ({"f0_hz": 3.0}, "harmonics 5: the highest is 15 Hz, limit 10 Hz"),
-        ({"duration_s": 9.0}, "duration 9: must be at least one period of f0, 10 s"),
-        ({"duration_s": 600.0}, "duration 600: must be more than 0, at most 599 s"),
-        ({"duration_s": -1.0}, "duration -1: must be"),
-        ({"evaluations": 0}, "evaluations 0: must lie between 1"),
-        ({"seed": -1}, "seed -1: must not be negative"),
+        ({"f0_hz": 0.0}, ("f0 0:",)),
+        ({"f0_hz": float("nan")}, ("f0 nan:",)),
+        ({"harmonics": 1}, ("harmonics 1:", "2")),
+        ({"harmonics": 31}, ("harmonics 31:", "2", "30")),
+        ({"f0_hz": 3.0}, ("harmonics 5:", "15 Hz", "10 Hz")),
+        ({"duration_s": 9.0}, ("duration 9:", "10 s")),
+        ({"duration_s": 600.0}, ("duration 600:", "599 s")),
+        ({"duration_s": -1.0}, ("duration -1:",)),
+        ({"evaluations": 0}, ("evaluations 0:", "1")),
+        ({"seed": -1}, ("seed -1:",)),
     ],
 )
-def test_what_cannot_be_asked_for(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ExcitationError, match=message):
+def test_what_cannot_be_asked_for(options: dict[str, Any], values: tuple[str, ...]) -> None:
+    with refused(ExcitationError, "bad-settings", *values):
         find(**options)
 
 
@@ -279,13 +280,11 @@ def test_one_link_moves_too() -> None:
     ("limits", "tightest"),
     [
         ({"velocity_max_rad_s": 1e-6}, "velocity of joint"),
-        ({"position_min_rad": 0.0, "position_max_rad": 1e-7}, "position_m.. of joint"),
+        ({"position_min_rad": 0.0, "position_max_rad": 1e-7}, "position_m"),
     ],
 )
 def test_an_arm_that_hardly_moves_is_refused(limits: dict[str, float], tightest: str) -> None:
-    with pytest.raises(
-        ExcitationError, match=f"tells nothing .* nearest to its limit is {tightest}"
-    ):
+    with refused(ExcitationError, "no-information", tightest):
         find(with_limits(laas4(), **limits), evaluations=20)
 
 

@@ -21,6 +21,7 @@ import scipy.sparse
 from acceptance import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 
 from daq.recording.tables import arrays as table_arrays
 from daq.recording.tables import text as table_text
@@ -149,7 +150,7 @@ def check_round_trip(
     )
     sensible = [np.where(np.abs(array) <= 1e9, array, math.nan) for array in (q, tau)]
     if np.mean(np.isfinite(sum(sensible))) < 0.5:
-        with pytest.raises(DatasetError, match="rows lack a position and a torque of every joint"):
+        with refused(DatasetError, "few-rows"):
             measured(path, bench1)
         return
     found = measured(path, bench1)
@@ -299,21 +300,21 @@ def test_units(tmp_path: Path, laas4: Robot, units: dict[str, str], factors: Any
 
 
 @pytest.mark.parametrize(
-    ("change", "text"),
+    ("change", "option"),
     [
         ({"q": 180.0 / math.pi}, "--unit q_rad=deg"),
         ({"dq": 180.0 / math.pi}, "--unit dq_rad_s=deg/s"),
         ({"dq": 30.0 / math.pi}, "--unit dq_rad_s=rpm"),
-        ({"dq": -1.0}, "opposite sign"),
+        ({"dq": -1.0}, "-1 times"),
     ],
 )
 def test_units_that_cannot_be_are_said(
-    tmp_path: Path, laas4: Robot, change: dict[str, float], text: str
+    tmp_path: Path, laas4: Robot, change: dict[str, float], option: str
 ) -> None:
     given = arrays()
     for key, factor in change.items():
         given[key] = given[key] * factor
-    with pytest.raises(DatasetError, match=text):
+    with refused(DatasetError, "velocity-unit", option):
         measured(write_npz(tmp_path / "f.npz", given), laas4)
 
 
@@ -323,12 +324,16 @@ def test_what_is_odd_is_said(tmp_path: Path, laas4: Robot) -> None:
     given["q"] = given["q"] * 180.0 / math.pi
     given["tau"][:, 1] = 1000.0
     notes = measured(write_npz(tmp_path / "f.npz", given), laas4).notes
-    assert any("beyond its limits" in note and "--unit q_rad=deg" in note for note in notes)
-    assert any("beyond its limit of" in note and "--unit tau_nm" in note for note in notes)
-    assert any("throughout" in note for note in notes)
+    assert any("--unit q_rad=deg" in note for note in notes)
+    assert any(
+        "joint2" in note and "1e+03 N·m" in note and "--unit tau_nm" in note for note in notes
+    )
+    assert (
+        len([note for note in notes if "1e+03 N·m" in note]) == 2
+    )  # too high, and always the same
     given["q"] = np.where(given["t"] < 0.4, 0.0, 2.0)[:, None] * np.ones(4)
     notes = measured(write_npz(tmp_path / "g.npz", given), laas4).notes
-    assert any("its position jumps by 2 rad at row 199; degrees?" in note for note in notes)
+    assert any("2 rad at row 199" in note for note in notes)
 
 
 def test_holes_are_no_jumps(tmp_path: Path, laas4: Robot) -> None:
@@ -337,10 +342,10 @@ def test_holes_are_no_jumps(tmp_path: Path, laas4: Robot) -> None:
     given = {name: array[kept] for name, array in whole.items()}
     given["dq"][100, 2] = math.nan
     notes = measured(write_npz(tmp_path / "f.npz", given), laas4).notes
-    assert not any("jump" in note or "as fast as" in note for note in notes)
+    assert not any("joint" in note for note in notes)
     # Nor does one missing number keep units from being checked.
     given["dq"] = given["dq"] * 180.0 / math.pi
-    with pytest.raises(DatasetError, match="--unit dq_rad_s=deg/s"):
+    with refused(DatasetError, "velocity-unit", "--unit dq_rad_s=deg/s"):
         measured(write_npz(tmp_path / "g.npz", given), laas4)
 
 
@@ -350,13 +355,11 @@ def test_single_outliers_are_called_so(tmp_path: Path, laas4: Robot) -> None:
     given["q"][[700, 900]] = 0.0
     given["tau"][300, 1] = 50.0
     notes = measured(write_npz(tmp_path / "f.npz", given), laas4).notes
-    said = [note for note in notes if "outlier" in note]
-    assert said[0] == (
-        "joint joint1: its position has 2 outliers, the first in row 700, 0 rad between 0.985 and "
-        "0.986: single values that stand far off do not count"
-    )
-    assert any("joint2: its torque has an outlier in row 300, 50 N·m" in note for note in said)
-    assert not any("degrees?" in note and "jumps" in note for note in notes)
+    positions = [note for note in notes if "row 700" in note]
+    assert len(positions) == 4
+    assert all(value in positions[0] for value in ("joint1", " 2 ", "0 rad", "0.985", "0.986"))
+    assert any("joint2" in note and "row 300" in note and "50 N·m" in note for note in notes)
+    assert len([note for note in notes if "joint" in note]) == 5  # and no jumps
 
 
 # --- names in messages ----------------------------------------------------------------------------
@@ -392,7 +395,7 @@ def test_what_is_missing_is_suggested(
     tmp_path: Path, laas4: Robot, names: list[str], texts: list[str]
 ) -> None:
     values = {name: np.arange(1.0, 31.0) for name in names}
-    with pytest.raises(DatasetError, match="by any usual name") as raised:
+    with refused(DatasetError, "no-such-quantity") as raised:
         measured(write_csv(tmp_path / "f.csv", values), laas4)
     for text in texts:
         assert text in str(raised.value)
@@ -404,7 +407,7 @@ def test_a_suggestion_works(tmp_path: Path, laas4: Robot) -> None:
         tmp_path / "f.csv",
         {"time": given["t"], "act_pos_J": given["q"], "act_trq_J": given["tau"]},
     )
-    with pytest.raises(DatasetError, match="by any usual name") as raised:
+    with refused(DatasetError, "no-such-quantity") as raised:
         measured(path, laas4)
     mapping = dict(word.split("=") for word in str(raised.value).split("'") if word.count("=") == 1)
     assert mapping == {"q_rad": "act_pos_J*", "tau_nm": "act_trq_J*"}
@@ -414,12 +417,12 @@ def test_a_suggestion_works(tmp_path: Path, laas4: Robot) -> None:
 def test_the_first_column_of_a_file_without_names_may_be_time(tmp_path: Path, laas4: Robot) -> None:
     given = arrays()
     path = write_csv(tmp_path / "f.csv", given, header="")
-    with pytest.raises(DatasetError, match=r"--map 'q_rad=f.csv:2-5'"):
+    with refused(DatasetError, "no-such-quantity", "--map 'q_rad=f.csv:2-5'"):
         measured(path, laas4)
     path = write_csv(tmp_path / "g.csv", {"q": given["q"]}, header="")
-    with pytest.raises(DatasetError, match=r"--map 'q_rad=g.csv:1-4'"):
+    with refused(DatasetError, "no-such-quantity", "--map 'q_rad=g.csv:1-4'"):
         measured(path, laas4)
-    with pytest.raises(DatasetError, match=r"h.npz has x \(400 × 4\); .* --map 'q_rad=x'"):
+    with refused(DatasetError, "no-such-quantity", "h.npz", "x (400 × 4)", "--map 'q_rad=x'"):
         measured(write_npz(tmp_path / "h.npz", {"x": given["q"]}), laas4)
 
 
@@ -472,7 +475,7 @@ def test_torque_from_current_needs_a_torque_constant(tmp_path: Path, laas4: Robo
         np.testing.assert_allclose(found.tau_nm[:, number], given["iq"][:, number] * factor)
     np.testing.assert_array_equal(found.iq_a, given["iq"])
     two = {name: array[..., :2] if array.ndim > 1 else array for name, array in given.items()}
-    with pytest.raises(DatasetError, match="joint a has no torque constant"):
+    with refused(DatasetError, "no-torque-constant", "joint a", "torque_constant_nm_per_a"):
         measured(write_npz(tmp_path / "g.npz", two), parse_robot(COUPLED, "wrist"))
 
 
@@ -535,7 +538,7 @@ def test_irregular_sampling_is_refused(kind: str) -> None:
         "two rates": np.concatenate([np.arange(500.0), 500.0 + 1.3 * np.arange(500.0)]),
         "far": np.arange(2000) + random.uniform(-0.45, 0.45, 2000),
     }
-    with pytest.raises(DatasetError, match=r"not at one rate.*--resample"):
+    with refused(DatasetError, "uneven-times", "--resample"):
         find_rate(1e-3 * times[kind])
 
 
@@ -546,11 +549,11 @@ def test_jitter_is_said_and_rows_without_a_time_are_left_out(tmp_path: Path, laa
     found = measured(write_npz(tmp_path / "f.npz", given), laas4)
     np.testing.assert_array_equal(found.sampling.seq, np.delete(np.arange(ROWS), [0, 50, 51]) - 1)
     np.testing.assert_array_equal(found.q_rad, np.delete(given["q"], [0, 50, 51], axis=0))
-    assert any(note == "rows without a time: 3, left out" for note in found.notes)
-    assert any("jitter by up to 0.2 periods (0.4 ms)" in note for note in found.notes)
+    assert any(": 3," in note for note in found.notes)
+    assert any("0.2 periods (0.4 ms)" in note for note in found.notes)
     found = measured(write_npz(tmp_path / "g.npz", given), laas4, is_resampled=True)
-    assert any(note == "rows without a time: 3, left out" for note in found.notes)
-    assert not any("jitter" in note for note in measured_evenly(tmp_path, laas4).notes)
+    assert any(": 3," in note for note in found.notes)
+    assert measured_evenly(tmp_path, laas4).notes == ()
 
 
 def measured_evenly(folder: Path, robot: Robot) -> Measurements:
@@ -564,7 +567,7 @@ def test_uneven_times_are_refused_or_interpolated(tmp_path: Path, bench1: Robot)
     given = {"t": t, "q": 2.0 * t, "tau": -t}
     given["q"][800] = math.nan
     path = write_csv(tmp_path / "f.csv", given, header="t,q1,tau1")
-    with pytest.raises(DatasetError, match="--resample interpolates"):
+    with refused(DatasetError, "uneven-times", "--resample"):
         measured(path, bench1)
     found = measured(path, bench1, is_resampled=True, rate_hz=1000.0)
     seq = found.sampling.seq
@@ -573,7 +576,7 @@ def test_uneven_times_are_refused_or_interpolated(tmp_path: Path, bench1: Robot)
     times = t[0] + seq / 1000.0
     np.testing.assert_allclose(found.tau_nm[:, 0], -times, atol=1e-12)
     assert 1 <= np.count_nonzero(~found.valid) <= 3
-    assert any("interpolated linearly" in note for note in found.notes)
+    assert any("1000 rows" in note for note in found.notes)
 
 
 def test_interpolation_meets_samples_exactly() -> None:
@@ -590,44 +593,67 @@ def spoiled(**changes: Any) -> Arrays:
 
 
 @pytest.mark.parametrize(
-    ("given", "options", "text"),
+    ("given", "options", "code", "values"),
     [
-        (spoiled(t=np.zeros(ROWS)), {}, "all 400 rows have the same time: the time stamps"),
-        (spoiled(t=np.full(ROWS, np.nan)), {}, "0 of 400 rows have a time that is a number"),
-        (spoiled(t=np.arange(ROWS) * 20.0), {}, "--unit t_s=ms"),
-        (spoiled(q=np.zeros((ROWS, 3))), {}, "3 columns, expected 4"),
-        (spoiled(q=np.zeros((ROWS - 1, 4))), {}, "different numbers of rows"),
-        (spoiled(tau=np.full((ROWS, 4), np.nan)), {}, "no row has a position and a torque"),
+        (spoiled(t=np.zeros(ROWS)), {}, "coarse-times", ("400 rows",)),
+        (spoiled(t=np.full(ROWS, np.nan)), {}, "few-times", ("0 of 400",)),
+        (spoiled(t=np.arange(ROWS) * 20.0), {}, "bad-rate", ("--unit t_s=ms",)),
+        (spoiled(q=np.zeros((ROWS, 3))), {}, "number-of-columns", ("f.npz:q", "3", "4")),
+        (spoiled(q=np.zeros((ROWS - 1, 4))), {}, "different-rows", ("399", "400")),
+        (spoiled(tau=np.full((ROWS, 4), np.nan)), {}, "few-rows", ("tau_nm",)),
         (
             spoiled(q=arrays()["q"] * 1e12, dq=arrays()["dq"] * 1e12),
             {},
-            r"no row has a position .*: q_rad \(f.npz:q\) reaches 1e\+12, limit 1e\+09",
+            "few-rows",
+            ("q_rad (f.npz:q)", "1e+12", "1e+09"),
         ),
         (
             spoiled(tau=np.where(arrays()["tau"] < 0.1, 1.0, 1e10)),
             {},
-            r"\d+ of 400 rows lack a position .*: tau_nm \(f.npz:tau\) reaches 1e\+10",
+            "few-rows",
+            ("of 400 rows", "tau_nm (f.npz:tau)", "1e+10"),
         ),
-        (spoiled(), {"units": {"q_rad": "1e308"}}, r"multiply by, from 1e-12 to 1e\+12"),
-        (spoiled(), {"units": {"q_rad": "1e-320"}}, r"multiply by, from 1e-12 to 1e\+12"),
-        (spoiled(pos=np.zeros((ROWS, 4))), {}, "q_rad might be .* --map q_rad="),
-        (spoiled(), {"rate_hz": 400.0}, "by their times there are 500"),
-        (spoiled(), {"rows": (395, None)}, "5 rows, at least 10"),
-        (spoiled(), {"mapping": {"q_rad": "p"}}, "no such column; f.npz has t"),
-        (spoiled(), {"mapping": {"q_rad": "q:1-5"}}, "no such column"),
-        (spoiled(), {"mapping": {"q_rad": ""}}, "no such column"),
-        (spoiled(), {"mapping": {"speed": "q"}}, "--map speed=…: expected one of"),
-        (spoiled(), {"units": {"q_rad": "furlong"}}, "expected one of rad, deg"),
-        (spoiled(), {"units": {"q_rad": "0"}}, "expected one of rad, deg"),
-        ({"q": arrays()["q"], "tau": arrays()["tau"]}, {}, "no t_s .* --rate 1000"),
-        ({"t": arrays()["t"], "x": arrays()["q"]}, {}, r"no q_rad \(positions\) and no tau_nm"),
-        ({"q": arrays()["q"], "tau": arrays()["tau"]}, {"rate_hz": 1e9}, "limits 1 to 1e"),
+        (
+            spoiled(),
+            {"units": {"q_rad": "1e308"}},
+            "unknown-unit",
+            ("--unit q_rad=1e", "1e-12", "1e+12"),
+        ),
+        (
+            spoiled(),
+            {"units": {"q_rad": "1e-320"}},
+            "unknown-unit",
+            ("--unit q_rad=1e", "1e-12", "1e+12"),
+        ),
+        (spoiled(pos=np.zeros((ROWS, 4))), {}, "ambiguous-columns", ("--map q_rad=",)),
+        (spoiled(), {"rate_hz": 400.0}, "other-rate", ("--rate 400", "500")),
+        (spoiled(), {"rows": (395, None)}, "few-rows", ("5 rows", "10", "--rows")),
+        (spoiled(), {"mapping": {"q_rad": "p"}}, "no-such-column", ("f.npz", "--map q_rad=p")),
+        (spoiled(), {"mapping": {"q_rad": "q:1-5"}}, "no-such-column", ("--map q_rad=q:1-5",)),
+        (spoiled(), {"mapping": {"q_rad": ""}}, "no-such-column", ("--map q_rad=",)),
+        (spoiled(), {"mapping": {"speed": "q"}}, "unknown-quantity", ("--map speed=", "q_rad")),
+        (spoiled(), {"units": {"q_rad": "furlong"}}, "unknown-unit", ("furlong", "rad, deg")),
+        (spoiled(), {"units": {"q_rad": "0"}}, "unknown-unit", ("--unit q_rad=0", "rad, deg")),
+        ({"q": arrays()["q"], "tau": arrays()["tau"]}, {}, "no-times", ("t_s", "--rate 1000")),
+        ({"t": arrays()["t"], "x": arrays()["q"]}, {}, "no-such-quantity", ("q_rad", "tau_nm")),
+        (
+            {"q": arrays()["q"], "tau": arrays()["tau"]},
+            {"rate_hz": 1e9},
+            "bad-rate",
+            ("1e+09", "1e+06"),
+        ),
     ],
 )
-def test_data_that_cannot_be_used_are_refused_in_words(
-    tmp_path: Path, laas4: Robot, given: Arrays, options: dict[str, Any], text: str
+def test_data_that_cannot_be_used_are_refused(
+    tmp_path: Path,
+    laas4: Robot,
+    *,
+    given: Arrays,
+    options: dict[str, Any],
+    code: str,
+    values: tuple[str, ...],
 ) -> None:
-    with pytest.raises(DatasetError, match=text) as raised:
+    with refused(DatasetError, code, *values) as raised:
         measured(write_npz(tmp_path / "f.npz", given), laas4, **options)
     assert "\n" not in str(raised.value)
 
@@ -667,66 +693,68 @@ def pickled() -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "text"),
+    ("name", "content", "code", "values"),
     [
-        ("f.csv", b"", "has no values"),
-        ("f.csv.gz", b"t,q1\n0,1\n", "damaged, or not a .gz file"),
+        ("f.csv", b"", "no-numbers", ()),
+        ("f.csv.gz", b"t,q1\n0,1\n", "damaged", (".gz",)),
         (
             "f.csv.gz",
             gzip.compress(b"t,q1\n0,1\n" * 99, mtime=0)[:-20],
-            "damaged, or not a .gz file",
+            "damaged",
+            (".gz",),
         ),
-        ("f.npz.gz", b"", "suffix '.npz.gz', expected one of .csv"),
-        ("f.npy", npy_header((1 << 40, 6)), "damaged, or not a .npy file"),
-        ("f.npy", pickled(), "damaged, or not a .npy file"),
-        ("f.npy", npy_header((2, 2, 2)) + bytes(64), "not an array of numbers in one or two"),
-        ("f.csv", b"t,q1\n", "no values"),
-        ("f.csv", b"t,q1\n0,1\n1,x\n", "column q1 line 3: 'x', expected a number"),
+        ("f.npz.gz", b"", "unknown-suffix", (".npz.gz", ".csv")),
+        ("f.npy", npy_header((1 << 40, 6)), "damaged", (".npy",)),
+        ("f.npy", pickled(), "damaged", (".npy",)),
+        ("f.npy", npy_header((2, 2, 2)) + bytes(64), "not-numbers", ()),
+        ("f.csv", b"t,q1\n", "no-numbers", ()),
+        ("f.csv", b"t,q1\n0,1\n1,x\n", "not-a-number", ("q1", "line 3", "'x'")),
         (
             "f.csv",
             b"t,q1\n0,1\n1,2,3\n",
-            "line 3 has 3 values, expected 2: .* --delimiter names another",
+            "uneven-rows",
+            ("line 3", "3", "2", "--delimiter"),
         ),
-        ("f.csv", b"t,t\n0,1\n", "two columns are called 't'"),
-        ("f.csv", b"\xff\xfe\x00\x01" * 100, "no values|no number"),
-        ("f.npz", b"PK\x03\x04 nothing", "damaged, or not a .npz file"),
-        ("f.mat", b"MATLAB 5.0 nothing", "not a MATLAB file of version 5 or 7.3"),
+        ("f.csv", b"t,t\n0,1\n", "same-name", ("'t'",)),
+        ("f.csv", b"\xff\xfe\x00\x01" * 100, "no-numbers", ()),
+        ("f.npz", b"PK\x03\x04 nothing", "damaged", (".npz",)),
+        ("f.mat", b"MATLAB 5.0 nothing", "not-matlab", ()),
         pytest.param(
             "f.mat",
             b"MATLAB".ljust(126) + b"IM" + b"\x0e\0\0\0\xff\0\0\0",
-            "damaged, or not a .mat file",
+            "damaged",
+            (".mat",),
             marks=pytest.mark.system,
         ),
-        ("f.mat", b"\x89HDF\r\n\x1a\n" + bytes(100), "damaged, or not a .mat file"),
-        ("f.h5", b"nothing", "damaged, or not a .h5 file"),
-        ("f.xlsx", b"PK", "suffix '.xlsx', expected one of .csv"),
-        ("f.npz", big_npz, "unpacks to 629145600 bytes, limit"),
-        ("f.npz", short_npz, "q is damaged: EOF: reading array data, expected 32 bytes got 20"),
-        ("f.npz", boastful_npz, "q is damaged: it says that it has shape"),
-        ("f.npz", twofold_npz, "two arrays are called q: save it anew"),
-        ("f.csv", "t,q1\n0,1\n".encode("utf-16-le"), "looks like UTF-16 .* save it as UTF-8"),
-        ("f.npy", npy_header((2, 2, 2)) + bytes(64), "in one or two dimensions: it has 3 dim"),
+        ("f.mat", b"\x89HDF\r\n\x1a\n" + bytes(100), "damaged", (".mat",)),
+        ("f.h5", b"nothing", "damaged", (".h5",)),
+        ("f.xlsx", b"PK", "unknown-suffix", (".xlsx", ".csv")),
+        ("f.npz", big_npz, "too-large", ("629145600",)),
+        ("f.npz", short_npz, "damaged", ("q", "32", "20")),
+        ("f.npz", boastful_npz, "damaged", ("q", "1099511627776")),
+        ("f.npz", twofold_npz, "same-name", (" q",)),
+        ("f.csv", "t,q1\n0,1\n".encode("utf-16-le"), "zero-bytes", ("UTF-16", "UTF-8")),
+        ("f.npy", npy_header((2, 2, 2)) + bytes(64), "not-numbers", (" 3 ",)),
     ],
 )
-def test_files_that_cannot_be_read_are_refused_in_words(
-    tmp_path: Path, name: str, content: Any, text: str
+def test_files_that_cannot_be_read_are_refused(
+    tmp_path: Path, name: str, content: Any, code: str, values: tuple[str, ...]
 ) -> None:
     path = tmp_path / name
     content(path) if callable(content) else path.write_bytes(content)
-    with pytest.raises(DatasetError, match=text) as raised:
+    with refused(DatasetError, code, path, *values):
         read_array_file(path)
-    assert str(path) in str(raised.value)
 
 
 def test_pickles_are_never_opened_and_links_not_followed(tmp_path: Path) -> None:
     np.savez(tmp_path / "f.npz", evil=np.array([{"a": 1}], dtype=object))
-    with pytest.raises(DatasetError, match="has no arrays of numbers"):
+    with refused(DatasetError, "no-arrays", "f.npz"):
         read_array_file(tmp_path / "f.npz")
     with h5py.File(tmp_path / "f.h5", "w") as file:
         file["q"] = h5py.ExternalLink("/etc/other.h5", "q")
-    with pytest.raises(DatasetError, match="q is stored elsewhere"):
+    with refused(DatasetError, "stored-elsewhere", "f.h5", "q"):
         read_array_file(tmp_path / "f.h5")
-    with pytest.raises(DatasetError, match="there is no such file"):
+    with refused(DatasetError, "no-such-file", "none.csv"):
         read_array_file(tmp_path / "none.csv")
 
 
@@ -749,28 +777,25 @@ def test_damaged_files_end_in_words(
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "code", "values"),
     [
-        (
-            {"mapping": {"q_rad": "q1,q1,q3,q4"}},
-            "column log.csv:q1 is taken as q_rad twice: --map each column once",
-        ),
-        ({"mapping": {"tau_nm": "q*"}}, "column log.csv:q1 is taken as .* and as "),
-        ({"units": {"iq_a": "mA"}}, "--unit iq_a=mA: there is no iq_a by any usual name"),
-        ({"units": {"q_rad": "1e12"}}, r"no row has .*: q_rad \(log.csv:q1 … q4\) reaches 1e\+12"),
+        ({"mapping": {"q_rad": "q1,q1,q3,q4"}}, "mapped-twice", ("log.csv:q1", "q_rad", "--map")),
+        ({"mapping": {"tau_nm": "q*"}}, "mapped-twice", ("log.csv:q1", "q_rad", "tau_nm")),
+        ({"units": {"iq_a": "mA"}}, "no-such-quantity", ("--unit iq_a=mA",)),
+        ({"units": {"q_rad": "1e12"}}, "few-rows", ("q_rad (log.csv:q1 … q4)", "1e+12")),
     ],
 )
 def test_columns_and_units_that_cannot_be_meant(
-    tmp_path: Path, laas4: Robot, options: dict[str, Any], message: str
+    tmp_path: Path, laas4: Robot, options: dict[str, Any], code: str, values: tuple[str, ...]
 ) -> None:
     path = write_csv(tmp_path / "log.csv", {**arrays(), "q": np.ones((ROWS, 4))})
-    with pytest.raises(DatasetError, match=message):
+    with refused(DatasetError, code, *values):
         measured(path, laas4, **options)
 
 
 def test_times_that_fall_are_those_of_a_file(tmp_path: Path, laas4: Robot) -> None:
     path = write_csv(tmp_path / "log.csv", {**arrays(), "t": -np.arange(ROWS)})
-    with pytest.raises(DatasetError, match=r"log.csv:t: time runs backwards: row 1 is at -1 s"):
+    with refused(DatasetError, "times-do-not-rise", "log.csv:t", "row 1 ", "-1 s"):
         measured(path, laas4)
 
 
@@ -783,8 +808,7 @@ def one_joint(more: str = "") -> Robot:
 
 def test_a_motor_side_without_gears_is_refused(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "log.csv", arrays(joints=1))
-    message = r"robot one states no gear of a; write \[joints.transmission\] and gear_reduction = "
-    with pytest.raises(DatasetError, match=message):
+    with refused(DatasetError, "no-gear", "robot one", "[joints.transmission]", "gear_reduction"):
         measured(path, one_joint(), side="motor")
     assert measured(path, one_joint()).notes == ()
     stated = one_joint("[joints.transmission]\ngear_reduction = 1.0\n")
@@ -801,14 +825,14 @@ def test_compressed_text(tmp_path: Path, laas4: Robot, name: str) -> None:
 def test_compressed_text_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_text, "BYTES_MAX", 3 << 20)
     (tmp_path / "f.csv.gz").write_bytes(gzip.compress(b"0,1\n" * (1 << 20)))
-    with pytest.raises(DatasetError, match=r"f.csv.gz: unpacks to more than 3145728 bytes"):
+    with refused(DatasetError, "too-large", "f.csv.gz", "3145728"):
         read_array_file(tmp_path / "f.csv.gz")
 
 
 def test_a_plain_array_is_a_table_without_names(tmp_path: Path, laas4: Robot) -> None:
     given = arrays()
     np.save(tmp_path / "f.npy", np.column_stack(list(given.values())).T)
-    with pytest.raises(DatasetError, match=r"f.npy has columns 1-13 without names"):
+    with refused(DatasetError, "no-such-quantity", "f.npy", "1-13"):
         measured(tmp_path / "f.npy", laas4)
     mapping = {"t_s": "1", "q_rad": "2-5", "tau_nm": "10-13"}
     found = measured(tmp_path / "f.npy", laas4, mapping=mapping)
@@ -831,9 +855,9 @@ def test_what_is_left_out_is_named_where_it_is_missed(
     tmp_path: Path, bench1: Robot, q: np.ndarray, reason: str
 ) -> None:
     path = write_npz(tmp_path / "f.npz", {**arrays(joints=1), "q": q})
-    with pytest.raises(DatasetError, match=rf"left out: q \({reason}\); .*--map 'q_rad=NAME'$"):
+    with refused(DatasetError, "no-such-quantity", f"q ({reason})", "--map 'q_rad=NAME'"):
         measured(path, bench1)
-    with pytest.raises(DatasetError, match=rf"there is no such column; .*left out: q \({reason}"):
+    with refused(DatasetError, "no-such-column", f"q ({reason}"):
         measured(path, bench1, mapping={"q_rad": "q"})
 
 
@@ -886,22 +910,21 @@ def test_damaged_matlab_files_end_in_words(tmp_path: Path, seed: int) -> None:
 
 @pytest.mark.system
 @pytest.mark.parametrize(
-    ("code", "problem"),
+    ("script", "code", "value"),
     [
-        ("import os; os.kill(os.getpid(), 11)", "SciPy ended by SIGSEGV"),
-        ("import time; time.sleep(60)", "was not read within"),
-        ("import sys; sys.exit('unpacks to too much')", "unpacks to too much"),
+        ("import os; os.kill(os.getpid(), 11)", "damaged", "SIGSEGV"),
+        ("import time; time.sleep(60)", "timeout", "0 s"),
+        ("import sys; sys.exit('unpacks to too much')", "damaged", "unpacks to too much"),
     ],
 )
 def test_whatever_happens_to_the_child_is_a_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, problem: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, code: str, value: str
 ) -> None:
     path = write_mat5(tmp_path / "f.mat", arrays())
-    monkeypatch.setattr(matlab, "_COMMAND", (sys.executable, "-c", code))
-    monkeypatch.setattr(matlab, "_TIME_MAX_S", 0.5 if "sleep" in code else 60.0)
-    with pytest.raises(TableError) as caught:
+    monkeypatch.setattr(matlab, "_COMMAND", (sys.executable, "-c", script))
+    monkeypatch.setattr(matlab, "_TIME_MAX_S", 0.5 if "sleep" in script else 60.0)
+    with refused(TableError, code, path, value):
         matlab.read_mat(path)
-    assert problem in caught.value.problem
 
 
 @pytest.mark.system
@@ -935,7 +958,7 @@ def test_names_cannot_move_the_cursor(tmp_path: Path, bench1: Robot) -> None:
     given = arrays(joints=1)
     with h5py.File(tmp_path / "f.h5", "w") as file:
         file["t"], file["x\x1b[31m"], file["tau\n"] = given["t"], given["q"], given["tau"]
-    with pytest.raises(DatasetError, match=r"f.h5 has t .*, x\\x1b\[31m \(400 × 1\)") as raised:
+    with refused(DatasetError, "no-such-quantity", "f.h5", r"x\x1b[31m (400 × 1)") as raised:
         measured(tmp_path / "f.h5", bench1)
     assert str(raised.value).isprintable()
     # As it is shown, so it is called.
@@ -957,7 +980,7 @@ def test_few_rows_of_no_numbers_are_said(tmp_path: Path, laas4: Robot) -> None:
     given = arrays()
     given["tau"][7] = 1e10
     notes = measured(write_npz(tmp_path / "f.npz", given), laas4).notes
-    assert "1 of 400 rows have values that are no numbers, or beyond 1e+09: not valid" in notes
+    assert any("1 of 400 rows" in note and "1e+09" in note for note in notes)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from daq.robot import Robot, parse_robot
 from estimation.errors import DatasetError
@@ -141,10 +142,8 @@ def test_joints_are_put_in_the_robots_order(
     expected = np.column_stack([values(place) for place in range(3)])
     np.testing.assert_array_equal(found.q_rad, expected)
     np.testing.assert_array_equal(found.tau_nm, expected)
-    assert found.notes[0] == (
-        "q_rad, tau_nm: the columns are named after joints and were put in the robot's order: "
-        "shoulder, elbow, wrist"
-    )
+    assert found.notes[0].startswith("q_rad, tau_nm: ")
+    assert found.notes[0].endswith(": shoulder, elbow, wrist")
 
 
 def test_what_is_listed_one_by_one_stays_in_that_order(tmp_path: Path, robot: Robot) -> None:
@@ -152,9 +151,8 @@ def test_what_is_listed_one_by_one_stays_in_that_order(tmp_path: Path, robot: Ro
     path = write(tmp_path / "f.csv", columns)
     found = measured(path, robot, mapping={"q_rad": "p_elbow,p_shoulder,p_wrist"})
     np.testing.assert_array_equal(found.q_rad[:, 0], values(1))
-    assert found.notes == (
-        "q_rad: joint shoulder is taken from f.csv:p_elbow, as --map lists it there",
-    )
+    (note,) = found.notes
+    assert all(name in note for name in ("q_rad", "shoulder", "f.csv:p_elbow", "--map"))
 
 
 def test_joints_of_a_gripper_are_left_out(tmp_path: Path, robot: Robot) -> None:
@@ -162,7 +160,9 @@ def test_joints_of_a_gripper_are_left_out(tmp_path: Path, robot: Robot) -> None:
     columns |= {**named("tau_*", ROBOT), "tau_finger": values(9)}
     found = measured(write(tmp_path / "f.csv", columns), robot, mapping={"q_rad": "p_*"})
     np.testing.assert_array_equal(found.q_rad[:, 0], values(0))
-    assert found.notes == ("q_rad: left out, as no joint is called so: f.csv:p_finger",)
+    (note,) = found.notes
+    assert note.startswith("q_rad: ")
+    assert note.endswith(": f.csv:p_finger")
 
 
 @pytest.mark.parametrize("mapping", [{}, {"q_rad": "pos/*"}])
@@ -171,14 +171,14 @@ def test_a_joint_without_a_column_is_named(
 ) -> None:
     columns = {"time": np.arange(ROWS) / 100.0, **named("pos/*", ("elbow", "shoulder"))}
     path = write(tmp_path / "f.csv", {**columns, **named("tau_*")})
-    with pytest.raises(DatasetError, match=r"named after joints \(pos/elbow\), .* none of wrist;"):
+    with refused(DatasetError, "joint-without-column", "pos/elbow", "wrist"):
         measured(path, robot, mapping=mapping)
 
 
 def test_places_in_a_tree_that_differ_are_asked_for(tmp_path: Path, robot: Robot) -> None:
     columns = {"time": np.arange(ROWS) / 100.0, **named("left/*/pos"), **named("right/*/pos")}
     path = write(tmp_path / "f.csv", {**columns, **named("tau_*")})
-    with pytest.raises(DatasetError, match=r"q_rad might be f.csv:left/elbow/pos or f.csv:right/"):
+    with refused(DatasetError, "ambiguous-columns", "f.csv:left/elbow/pos", "f.csv:right/"):
         measured(path, robot)
 
 
@@ -192,25 +192,24 @@ def numbered(*names: str) -> dict[str, np.ndarray]:
 def test_what_a_controller_wanted_is_not_suggested_for_torque(tmp_path: Path, robot: Robot) -> None:
     columns = numbered("target_moment", "target_speed", "real_ang", "real_speed", "motor_amps")
     path = write(tmp_path / "f.csv", {"time": np.arange(ROWS) / 100.0, **columns})
-    with pytest.raises(DatasetError, match="by any usual name") as raised:
+    with refused(DatasetError, "no-such-quantity") as raised:
         measured(path, robot)
     assert str(raised.value).endswith(
-        "as --map 'q_rad=real_ang_*' --map 'iq_a=motor_amps_*' --map 'dq_rad_s=real_speed_*'"
+        "--map 'q_rad=real_ang_*' --map 'iq_a=motor_amps_*' --map 'dq_rad_s=real_speed_*'"
     )
 
 
 def test_velocities_are_not_lost_silently(tmp_path: Path, robot: Robot) -> None:
     columns = {"time": np.arange(ROWS) / 100.0, **numbered("q", "real_speed", "tau")}
     path = write(tmp_path / "f.csv", columns)
-    assert measured(path, robot).notes == (
-        "no velocities were taken; if there are some: --map 'dq_rad_s=real_speed_*'",
-    )
+    (note,) = measured(path, robot).notes
+    assert "--map 'dq_rad_s=real_speed_*'" in note
     assert measured(path, robot, mapping={"dq_rad_s": "none"}).notes == ()
 
 
 def test_whole_seconds_are_not_suggested_for_time(tmp_path: Path, robot: Robot) -> None:
     columns = {"clock_sec": np.arange(ROWS) // 100, **numbered("q", "tau")}
-    with pytest.raises(DatasetError, match="no t_s") as raised:
+    with refused(DatasetError, "no-times", "t_s") as raised:
         measured(write(tmp_path / "f.csv", columns), robot)
     assert "t_s=clock_sec" not in str(raised.value)
 
@@ -223,6 +222,6 @@ def test_currents_that_are_taken_for_torques_are_said(
     path = write(tmp_path / "f.csv", columns)
     mapping = {"tau_nm": f"{name}_*"}
     (note,) = measured(path, robot, mapping=mapping).notes
-    assert note.startswith(f"tau_nm (f.csv:{name}_0 … {name}_2) is called a current: is it in N·m?")
+    assert f"tau_nm (f.csv:{name}_0 … {name}_2)" in note
     assert f"--map 'iq_a={name}_*'" in note
     assert measured(path, robot, mapping=mapping, units={"tau_nm": "0.1"}).notes == ()

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from daq.robot import Robot, parse_robot, robot_text
-from estimation.errors import DatasetError
+from estimation.errors import DatasetError, OptionError
 from estimation.importing.files import read_array_file
 from estimation.importing.measurements import ImportOptions, Measurements, measure
 from estimation.importing.sampling import find_rate, resample
@@ -45,38 +46,37 @@ def test_rows_written_twice_are_left_out(tmp_path: Path, bench1: Robot) -> None:
     found = measured(tmp_path, bench1, given)
     np.testing.assert_array_equal(found.q_rad[:, 0], arrays()["q"])
     np.testing.assert_array_equal(found.sampling.seq, np.arange(ROWS))
-    assert found.notes == (
-        "rows with the same time as the row before: 3, left out (the first is row 300)",
-    )
+    (note,) = found.notes
+    assert ": 3," in note
+    assert "row 300" in note
 
 
 def test_rows_are_counted_as_in_the_file() -> None:
     t_s = np.array([0.0, math.nan, 1.0, 1.0, 2.0, *range(3, 40)])
     rows, notes = rising_rows(t_s, 10)
     assert rows[:5].tolist() == [0, 2, 4, 5, 6]
-    assert notes[1].endswith("(the first is row 3)")
+    assert "row 3)" in notes[1]
     t_s[4] = 0.5
-    with pytest.raises(DatasetError, match=r"row 4 is at 0.5 s, the row before at 1 s"):
+    with refused(DatasetError, "times-do-not-rise", "row 4", "0.5 s", "1 s"):
         rising_rows(t_s, 10)
 
 
 @pytest.mark.parametrize(
-    ("stamps", "text"),
+    ("stamps", "values"),
     [
-        (np.round(arrays()["t"], 2), "steps of 0.01 s, though there are about 125 rows per second"),
-        (np.float32(1.7e9 + arrays()["t"]), "all 1000 rows have the same time"),
+        (np.round(arrays()["t"], 2), ("0.01 s", "125 rows")),
+        (np.float32(1.7e9 + arrays()["t"]), ("1000 rows",)),
     ],
 )
 def test_stamps_that_are_too_coarse(
-    tmp_path: Path, bench1: Robot, stamps: np.ndarray, text: str
+    tmp_path: Path, bench1: Robot, stamps: np.ndarray, values: tuple[str, ...]
 ) -> None:
-    with pytest.raises(DatasetError, match=text) as raised:
+    with refused(DatasetError, "coarse-times", *values, "--map t_s=none --rate HZ"):
         measured(tmp_path, bench1, arrays(t=stamps))
-    assert str(raised.value).endswith("as --map t_s=none --rate HZ")
     found = measured(tmp_path, bench1, arrays(t=stamps), mapping={"t_s": "none"}, rate_hz=125.0)
     assert found.sampling.rate_hz == 125.0
     assert "t_s" not in found.taken
-    with pytest.raises(DatasetError, match=r"--map t_s=none leaves the times out: .* --rate 1000"):
+    with refused(OptionError, "no-times", "--map t_s=none", "--rate 1000"):
         measured(tmp_path, bench1, arrays(t=stamps), mapping={"t_s": "none"})
 
 
@@ -119,14 +119,14 @@ def test_a_few_late_rows_are_left_out(tmp_path: Path, bench1: Robot) -> None:
         found.sampling.seq, np.delete(np.arange(ROWS), [200, 500, 501, 502])
     )
     np.testing.assert_array_equal(found.q_rad[:, 0], np.delete(arrays()["q"], late))
-    assert any("in that of another: 4, left out (the first is row 200)" in n for n in found.notes)
-    assert any("4 samples are missing, 0.032 s in 2 gaps" in note for note in found.notes)
+    assert any(": 4," in n and "row 200" in n for n in found.notes)
+    assert any("4 samples" in note and "0.032 s in 2 gaps" in note for note in found.notes)
 
 
 def test_many_late_rows_are_refused() -> None:
     stamps = np.arange(1000.0)
     stamps[::50] += 0.45
-    with pytest.raises(DatasetError, match=r"limit 0.33, .* as are more than 1 % of the rows"):
+    with refused(DatasetError, "uneven-times", "0.33", "1 %"):
         find_rate(stamps / 1000.0)
 
 
@@ -144,8 +144,8 @@ def test_irregular_rows_are_not_full_of_holes(
     np.testing.assert_allclose(found["a"][:, 0], t_s[0] + sampling.times_s, atol=1e-9)
     given = {"t": t_s, "q": np.sin(t_s), "tau": t_s}
     notes = measured(tmp_path, bench1, given, is_resampled=True, rate_hz=rate_hz).notes
-    assert any(f"{len(t_s)} rows over 20.5 s were interpolated linearly" in n for n in notes)
-    assert any("samples are missing, 0.5" in n or "samples are missing, 0.4" in n for n in notes)
+    assert any(f"{len(t_s)} rows over 20.5 s" in n for n in notes)
+    assert any(" 0.5" in n or " 0.4" in n for n in notes if "gap" in n)
 
 
 def test_a_hole_within_a_wanted_period_is_none() -> None:
@@ -166,9 +166,8 @@ def test_wrapped_angles_are_joined(tmp_path: Path, bench1: Robot, is_resampled: 
     known = np.isfinite(found.q_rad[:, 0])
     np.testing.assert_allclose(found.q_rad[known, 0], angle[known], atol=1e-6)
     (name,) = (joint.name for joint in bench1.joints)
-    wraps = f"joint {name}: its q_rad wraps by a turn 8 times, first at row 66: unwrapped"
-    assert wraps in found.notes
-    assert not any("jump" in note for note in found.notes)
+    (note,) = (note for note in found.notes if name in note)  # and no jumps
+    assert all(value in note for value in ("q_rad", "8 times", "row 66"))
 
 
 @pytest.mark.parametrize(
