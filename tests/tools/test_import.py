@@ -125,7 +125,7 @@ def test_jitter_of_time_stamps_is_printed(armature: Armature, tmp_path: Path) ->
     result = armature("import", str(tmp_path / "f.npz"), "--robot", "laas4", "--out", str(out))
     assert result.exit_code == 0
     assert "time stamps off by up to 0.2 ms" in " ".join(result.out.split())
-    assert "the time stamps jitter by up to 0.2 periods (0.2 ms)" in result.err
+    assert "0.2 periods (0.2 ms)" in result.err
     with open_recording(out) as recording:
         assert np.unique(np.diff(recording["t_ns"][:])).tolist() == [1_000_000]
 
@@ -141,7 +141,7 @@ def test_holes_become_gaps_and_invalid_rows(armature: Armature, tmp_path: Path) 
     result = armature(*words)
     assert (result.json["missing"], result.json["invalid_rows"]) == (10, 1)
     assert (result.json["holes"], result.json["span_s"]) == (1, pytest.approx(9.99))
-    assert "1 of 990 rows have values that are no numbers" in result.err
+    assert "1 of 990 rows" in result.err
     with open_recording(out) as recording:
         assert [(gap.first_seq, gap.count) for gap in recording.gaps] == [(500, 10)]
         assert not recording["joint_valid"][300, 0]
@@ -163,7 +163,7 @@ def test_a_span_has_its_holes(armature: Armature, tmp_path: Path) -> None:
         printed = " ".join(result.out.split())
         assert "800 samples at 100 Hz over 10.0 s of bench1" in printed
         assert "200 missing (1 gap, 2 s)" in printed
-        assert "200 samples are missing, 2 s in 1 gap" in result.err
+        assert "2 s in 1 gap" in result.err
 
 
 def test_times_may_be_ignored(armature: Armature, tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_times_may_be_ignored(armature: Armature, tmp_path: Path) -> None:
     )
     refused = armature(*words)
     assert refused.exit_code == 1
-    assert "the time stamps are too coarse" in refused.err
+    assert "[coarse-times]" in refused.err
     assert "--map t_s=none --rate HZ" in refused.err
     result = armature(*words, "--map", "t_s=none", "--rate", "100", "--json")
     assert result.exit_code == 0
@@ -200,7 +200,8 @@ def test_rows_units_references_and_resampling(armature: Armature, tmp_path: Path
     words += " --rows 100:900 --delimiter ;"
     refused = armature("import", str(tmp_path / "f.txt"), *words.split(), "--json")
     assert refused.exit_code == 1
-    assert "--resample interpolates them linearly" in refused.err
+    assert "[uneven-times]" in refused.err
+    assert "--resample" in refused.err
     assert not out.exists()
     result = armature(
         "import", str(tmp_path / "f.txt"), *words.split(), "--resample", "--rate", "500", "--json"
@@ -220,26 +221,26 @@ def test_rows_units_references_and_resampling(armature: Armature, tmp_path: Path
     [
         ("log.npz", 2, "--robot"),
         ("--robot laas4 --out r.h5", 2, "FILE"),
-        ("log.npz --robot laas4 --out r.h5 --map q", 2, "--map q: expected NAME=…"),
-        ("log.npz --robot laas4 --out r.h5 --map x=q", 2, "--map x=q: expected NAME=…"),
-        ("log.npz --robot laas4 --out r.h5 --map q_rad=q --map q_rad=t", 2, "there already"),
-        ("log.npz --robot laas4 --out r.h5 --unit q_rad=", 2, "--unit q_rad=: expected"),
-        ("log.npz --robot laas4 --out r.h5 --rows 5", 2, "--rows 5: expected A:B"),
-        ("log.npz --robot laas4 --out r.h5 --rows 9:5", 2, "--rows 9:5: expected A:B"),
-        ("log.npz --robot laas4 --out r.h5 --rate 0", 2, "--rate 0: must be above 0"),
-        ("log.npz --robot laas4 --out r.h5 --rate nan", 2, "--rate nan: must be above 0"),
-        ("log.npz --robot laas4 --out r.h5 --delimiter ab", 2, "one character"),
-        ("log.npz log.npz --robot laas4 --out r.h5", 2, "the same name"),
+        ("log.npz --robot laas4 --out r.h5 --map q", 2, "--map q:"),
+        ("log.npz --robot laas4 --out r.h5 --map x=q", 2, "--map x=q:"),
+        ("log.npz --robot laas4 --out r.h5 --map q_rad=q --map q_rad=t", 2, "--map q_rad=t"),
+        ("log.npz --robot laas4 --out r.h5 --unit q_rad=", 2, "--unit q_rad=:"),
+        ("log.npz --robot laas4 --out r.h5 --rows 5", 2, "--rows 5:"),
+        ("log.npz --robot laas4 --out r.h5 --rows 9:5", 2, "--rows 9:5:"),
+        ("log.npz --robot laas4 --out r.h5 --rate 0", 2, "--rate 0:"),
+        ("log.npz --robot laas4 --out r.h5 --rate nan", 2, "--rate nan:"),
+        ("log.npz --robot laas4 --out r.h5 --delimiter ab", 2, "--delimiter 'ab'"),
+        ("log.npz log.npz --robot laas4 --out r.h5", 2, "log.npz"),
         ("log.npz --robot laas5 --out r.h5", 2, "laas5"),
-        ("log.npz --robot bench1 --out r.h5", 1, "4 columns, expected 1"),
-        ("log.npz --robot laas4 --out r.h5 --unit q_rad=furlong", 2, "expected one of rad"),
-        ("log.npz --robot laas4 --out r.h5 --unit q_rad=1e13", 2, "from 1e-12 to 1e+12"),
-        ("log.npz --robot laas4 --out r.h5 --map q_rad=p", 2, "there is no such column; log.npz"),
-        ("log.npz --robot laas4 --out r.h5 --map q_rad=q:1", 2, "1 columns, expected 4"),
-        ("log.npz --robot laas4 --out r.h5 --rows 9000:9999", 2, "0 rows, at least 10 are due"),
-        ("none.npz --robot laas4 --out r.h5", 1, "there is no such file"),
-        ("log.npz --robot laas4 --out log.npz", 2, "--out log.npz: exists and is not overwritten"),
-        ("log.npz --robot laas4 --out no/where/r.h5", 2, "there is no folder no/where"),
+        ("log.npz --robot bench1 --out r.h5", 1, "[number-of-columns]"),
+        ("log.npz --robot laas4 --out r.h5 --unit q_rad=furlong", 2, "--unit q_rad=furlong:"),
+        ("log.npz --robot laas4 --out r.h5 --unit q_rad=1e13", 2, "--unit q_rad=1e13:"),
+        ("log.npz --robot laas4 --out r.h5 --map q_rad=p", 2, "--map q_rad=p:"),
+        ("log.npz --robot laas4 --out r.h5 --map q_rad=q:1", 2, "log.npz:q:1"),
+        ("log.npz --robot laas4 --out r.h5 --rows 9000:9999", 2, "0 rows"),
+        ("none.npz --robot laas4 --out r.h5", 1, "[no-such-file]"),
+        ("log.npz --robot laas4 --out log.npz", 2, "--out log.npz:"),
+        ("log.npz --robot laas4 --out no/where/r.h5", 2, "--out no/where/r.h5:"),
     ],
 )
 def test_misuse(armature: Armature, log: Path, words: str, code: int, text: str) -> None:
@@ -285,7 +286,8 @@ def test_nothing_is_left_behind_on_a_full_disk(armature: Armature, log: Path) ->
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert result.exit_code == 1
-    assert f"armature: {out}: cannot be written: File too large; make room" in result.err
+    assert f"{out}: " in result.err
+    assert "File too large" in result.err
     assert list(log.parent.iterdir()) == [log]
 
 

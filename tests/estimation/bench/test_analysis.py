@@ -46,9 +46,10 @@ def swept(
     return bench.sweep(SPEEDS_RAD_S, repetitions=2, dwell_s=0.4)
 
 
-def refused(path: Path) -> str:
+def refusal(path: Path, code: str | None = None) -> str:
     with pytest.raises((DatasetError, RecordingError)) as raised:
         analyse(path)
+    assert code in (None, raised.value.code), raised.value
     text = str(raised.value)
     assert str(path) in text
     assert "\n" not in text
@@ -312,55 +313,52 @@ def small() -> BenchTest:
 
 
 def test_files_that_are_no_recordings(tmp_path: Path, whole: Path) -> None:
-    assert "No such file" in refused(tmp_path / "none.h5")
+    refusal(tmp_path / "none.h5", "unreadable")
     (tmp_path / "text.h5").write_text("hello")
-    assert "no HDF5 file" in refused(tmp_path / "text.h5")
+    refusal(tmp_path / "text.h5", "not-hdf5")
     data = whole.read_bytes()
     for share in (0.1, 0.5, 0.95):
         (tmp_path / "cut.h5").write_bytes(data[: round(share * len(data))])
-        refused(tmp_path / "cut.h5")
+        refusal(tmp_path / "cut.h5")
 
 
 PLANS = {
-    "broken": ('{"kind": "free", ', "its bench plan cannot be read: Input data was truncated"),
-    "empty": ("{}", "its bench plan cannot be read: Object missing required field `kind`"),
-    "list": ("[1, 2]", "its bench plan cannot be read: Expected `object`, got `array`"),
-    "words": ("<script>alert(1)</script>", "its bench plan cannot be read: JSON is malformed"),
-    "deep": ("[" * 100_000, "its bench plan cannot be read"),
+    "broken": ('{"kind": "free", ', ""),
+    "empty": ("{}", "`kind`"),
+    "list": ("[1, 2]", "`array`"),
+    "words": ("<script>alert(1)</script>", ""),
+    "deep": ("[" * 100_000, ""),
 }
 
 
 @pytest.mark.parametrize("name", PLANS)
 def test_plans_that_cannot_be_read(small: BenchTest, tmp_path: Path, name: str) -> None:
     plan, text = PLANS[name]
-    assert text in refused(small.write(tmp_path / "a.h5", plan=plan))
+    assert text in refusal(small.write(tmp_path / "a.h5", plan=plan), "unreadable-plan")
 
 
 def test_recordings_of_something_else(small: BenchTest, tmp_path: Path) -> None:
-    text = refused(small.write(tmp_path / "a.h5", plan=""))
-    assert "not the recording of a bench test (there is no plan among its events)" in text
-    assert "`armature bench friction` makes one" in text
-    assert "has no joint joint9" in refused(small.write(tmp_path / "b.h5", joint="joint9"))
-    assert "Invalid enum value 'mad'" in refused(small.write(tmp_path / "c.h5", kind="mad"))
-    assert "0 usable plateaus" in refused(small.write(tmp_path / "d.h5", events=[]))
+    text = refusal(small.write(tmp_path / "a.h5", plan=""), "not-a-bench-test")
+    assert "`armature bench friction`" in text
+    assert "joint9" in refusal(small.write(tmp_path / "b.h5", joint="joint9"), "no-such-joint")
+    assert "'mad'" in refusal(small.write(tmp_path / "c.h5", kind="mad"), "unreadable-plan")
+    refusal(small.write(tmp_path / "d.h5", events=[]), "few-plateaus")
     arm = LoadArm(mass_kg=1.0, length_m=0.1)
-    text = refused(small.write(tmp_path / "e.h5", kind="load_arm", load_arm=arm))
-    assert "0 swings of the load arm were recorded, at least 5 are due" in text
+    refusal(small.write(tmp_path / "e.h5", kind="load_arm", load_arm=arm), "few-swings")
 
 
 def test_a_recording_that_is_far_too_long(
     small: BenchTest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(record, "SAMPLES_MAX", 100)
-    assert "samples, a bench test has at most 100" in refused(small.write(tmp_path / "a.h5"))
+    assert " 100" in refusal(small.write(tmp_path / "a.h5"), "too-many-samples")
 
 
 def test_a_recording_without_samples(small: BenchTest, tmp_path: Path) -> None:
     """A bug: its events pointed at samples that were not there."""
     problem = (0, ev.PROBLEM, "the board cannot be reached")
     path = small.write(tmp_path / "a.h5", rows=0, more_events=[problem])
-    text = refused(path)
-    assert "has no samples. The test ended early: the board cannot be reached; repeat" in text
+    assert problem[2] in refusal(path, "no-samples")
     assert explain_end(path) == ""
 
 
@@ -369,35 +367,32 @@ def test_a_test_that_was_cut_short(small: BenchTest, tmp_path: Path) -> None:
     rows = len(small.column("seq"))
     begins = [seq for seq, kind, _ in small.events if kind == ev.PLATEAU]
     for share in (0.01, 0.3, 0.6):
-        text = refused(small.write(tmp_path / f"{share}.h5", rows=round(share * rows)))
-        assert "usable plateaus at" in text
-        assert "due. " in text
+        refusal(small.write(tmp_path / f"{share}.h5", rows=round(share * rows)), "few-plateaus")
     path = small.write(tmp_path / "most.h5", rows=begins[7] + 20)
     result, picture = analyse(path)
     assert result.plateaus_used == 7
-    assert result.plateaus[7].reason.startswith("hardly anything was recorded: 0 valid samples")
+    assert result.plateaus[7].cause is Cause.TOO_FEW_SAMPLES
     assert np.isfinite(picture.fit_nm).sum() > 100
     events = [event for event in small.events if event[0] < begins[6]]
     result, _ = analyse(small.write(tmp_path / "quiet.h5", rows=begins[6], events=events))
-    assert "the recording ends after 6 of 8 plateaus" in result.warnings
+    assert any("6 of 8" in warning for warning in result.warnings)
 
 
 def test_nothing_but_rejected_plateaus(tmp_path: Path) -> None:
     bench = BenchTest(limit_a=0.14)
     bench.sweep((20.0, 60.0), repetitions=2)
-    text = refused(bench.write(tmp_path / "a.h5", more_events=[(10**6, ev.PROBLEM, "smoke")]))
-    assert "0 usable plateaus at 0 speeds in 0 directions" in text
-    assert "8 × the current is saturated: 0.14" in text
-    assert text.endswith("The test ended early: smoke")
+    path = bench.write(tmp_path / "a.h5", more_events=[(10**6, ev.PROBLEM, "smoke")])
+    text = refusal(path, "few-plateaus")
+    assert "8 × " in text
+    assert "0.14" in text
+    assert text.endswith(": smoke")
 
 
 def test_one_direction_only(tmp_path: Path) -> None:
     bench = BenchTest()
     for speed_rad_s in SPEEDS_RAD_S:
         bench.plateau(speed_rad_s)
-    assert "5 usable plateaus at 5 speeds in 1 directions" in refused(
-        bench.write(tmp_path / "a.h5")
-    )
+    assert "1 directions" in refusal(bench.write(tmp_path / "a.h5"), "few-plateaus")
 
 
 def test_a_load_arm_that_was_not_finished(tmp_path: Path) -> None:
@@ -405,9 +400,9 @@ def test_a_load_arm_that_was_not_finished(tmp_path: Path) -> None:
     bench = BenchTest(period_s=4e-3).swings(arm, count=4)
     events = [*bench.events[:-1], (bench.events[-1][0], ev.PROBLEM, "it fell off")]
     path = bench.write(tmp_path / "a.h5", kind="load_arm", load_arm=arm, events=events)
-    text = refused(path)
-    assert "4 swings of the load arm were recorded, at least 5 are due" in text
-    assert text.endswith("The test ended early: it fell off")
+    text = refusal(path, "few-swings")
+    assert "4 swings" in text
+    assert text.endswith(": it fell off")
 
 
 # --- drift and warnings ---------------------------------------------------------------------------
@@ -421,7 +416,7 @@ def test_drift_is_found(tmp_path: Path, percent: float) -> None:
     assert result.drift_is_significant
     assert result.drift_percent == pytest.approx(percent, rel=0.25)
     (warning,) = result.warnings
-    assert warning.startswith(f"friction drifted by {result.drift_percent:+.1f} % during the test")
+    assert f"{result.drift_percent:+.1f} %" in warning
 
 
 def test_no_drift_is_seldom_called_one(tmp_path: Path) -> None:
@@ -438,8 +433,7 @@ def test_no_drift_is_seldom_called_one(tmp_path: Path) -> None:
 def test_friction_without_viscosity_is_told(tmp_path: Path) -> None:
     bench = swept(Plant(b_nms=0.0))
     (warning,) = analyse(bench.write(tmp_path / "a.h5")).result.warnings
-    assert warning.startswith("viscous friction is not distinguishable from zero (-")
-    assert warning.endswith("drive faster or dwell longer")
+    assert "(-" in warning  # the interval reaches below zero
 
 
 def test_whatever_else_there_is_to_say(tmp_path: Path) -> None:
@@ -451,10 +445,10 @@ def test_whatever_else_there_is_to_say(tmp_path: Path) -> None:
     result, _ = analyse(path)
     assert (result.plateaus_used, result.plateaus_rejected) == (21, 10)
     rejections, missing, problem = result.warnings
-    many = "10 of 31 plateaus were rejected: 10 × the motor did not make a whole turn: 3."
-    assert rejections.startswith(many)
-    assert missing == "3 samples are missing from the recording"
-    assert problem == "the test ended early: smoke"
+    assert rejections.startswith("10 of 31 plateaus ")
+    assert "10 × " in rejections
+    assert missing.startswith("3 samples ")
+    assert problem.endswith(": smoke")
 
 
 def test_few_rejected_plateaus_are_no_warning_unless_the_gear_slips(tmp_path: Path) -> None:
@@ -466,7 +460,7 @@ def test_few_rejected_plateaus_are_no_warning_unless_the_gear_slips(tmp_path: Pa
     assert analyse(bench.write(tmp_path / "a.h5")).result.warnings == ()
     bench.plateau(6.0, fault=slip)
     (warning,) = analyse(bench.write(tmp_path / "b.h5")).result.warnings
-    assert warning.startswith("1 of 22 plateaus: 1 × the gear slips: the current is 2")
+    assert warning.startswith("1 of 22 plateaus: 1 × ")
 
 
 # --- the picture ----------------------------------------------------------------------------------
@@ -560,7 +554,7 @@ def test_the_end_of_a_failed_test_is_explained(tmp_path: Path) -> None:
     bench = BenchTest()
     bench.plateau(20.0, fault=jump)
     text = explain_end(bench.write(tmp_path / "a.h5"))
-    assert text.startswith("the encoder has a gap: the motor's position jumps by 30 rad within 1.0")
+    assert "30 rad" in text
     bench = BenchTest()
     bench.plateau(20.0)
     assert explain_end(bench.write(tmp_path / "b.h5")) == ""

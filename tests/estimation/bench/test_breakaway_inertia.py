@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from bench_records import BenchTest, Fault, Part, Plant, make_robot
+from refusals import refused
 
 from daq.recording.bench_events import LoadArm
 from estimation.bench.breakaway_inertia import find_breakaway, find_inertia
@@ -234,16 +235,14 @@ def test_gears_with_losses_and_motors_that_turn_the_other_way() -> None:
     assert abs(error_of(weighed(bench.swings(ARM)).torque_constant)) < 0.005
 
 
-def refused(bench: BenchTest, arm: LoadArm | None = ARM) -> str:
-    with pytest.raises(DatasetError) as raised:
+def assert_refused(bench: BenchTest, code: str, *values: str, arm: LoadArm | None = ARM) -> None:
+    with refused(DatasetError, code, *values):
         find_torque_constant(bench.record(kind="load_arm", load_arm=arm))
-    return str(raised.value)
 
 
 @pytest.mark.parametrize("count", [0, 1, 4])
 def test_too_few_swings_are_refused(count: int) -> None:
-    text = refused(BenchTest().swings(ARM, count=count))
-    assert text == f"{count} swings of the load arm were recorded, at least 5 are due"
+    assert_refused(BenchTest().swings(ARM, count=count), "few-swings", f"{count} swings", " 5")
 
 
 def test_five_swings_are_enough() -> None:
@@ -252,20 +251,18 @@ def test_five_swings_are_enough() -> None:
 
 
 def test_a_test_without_an_arm_is_refused() -> None:
-    assert refused(BenchTest().swings(ARM), None) == "the recording is not of a load arm"
+    assert_refused(BenchTest().swings(ARM), "not-a-load-arm", arm=None)
 
 
 def test_a_swing_that_was_not_recorded_is_refused() -> None:
-    text = refused(BenchTest().swings(ARM, fault=lose))
-    assert text.startswith("the load arm crossed only 0 of 60 angles in both directions")
-    assert "at least 20 are due; repeat the test" in text
+    assert_refused(BenchTest().swings(ARM, fault=lose), "few-angles", "0 of 60", " 20")
 
 
 def test_nothing_valid_at_all_is_refused() -> None:
     bench = BenchTest().swings(ARM)
     for part in bench.parts:
         lose(part, slice(0, 0))
-    assert refused(bench) == "no angle of the load arm is valid; check the board's cable"
+    assert_refused(bench, "no-valid-angle")
 
 
 def test_a_first_reply_that_was_lost_does_not_matter() -> None:
@@ -279,7 +276,5 @@ def test_a_first_reply_that_was_lost_does_not_matter() -> None:
 def test_a_weight_that_friction_hides_is_refused() -> None:
     """A bug: of a weight that was hardly there, a torque constant was computed from noise."""
     light = LoadArm(mass_kg=0.005, length_m=0.2)
-    text = refused(BenchTest(Plant(), noise_a=NOISE_A).swings(light), light)
-    assert text.startswith("the weight takes 0.0")
-    assert "A at most where friction takes 0.14" in text
-    assert text.endswith("use a heavier one, or a longer arm")
+    bench = BenchTest(Plant(), noise_a=NOISE_A).swings(light)
+    assert_refused(bench, "weight-too-light", " 0.0", " 0.14", arm=light)

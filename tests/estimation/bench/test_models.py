@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 
 from estimation.bench.models import (
     ModelFit,
@@ -318,27 +319,19 @@ def test_gravity_and_inertia_do_not_disturb_friction(
 # --- too little -----------------------------------------------------------------------------------
 
 
-def refused(speed: FloatArray) -> str:
-    torque = simple_nm(speed)
-    with pytest.raises(DatasetError) as raised:
-        fit_models(Points(speed, torque, DRIVE), np.random.default_rng(0))
-    return str(raised.value)
-
-
-DUE = "at least 5 at 2 speeds in both directions are due"
+def assert_too_few(speed: FloatArray, plateaus: int, speeds: int, directions: int) -> None:
+    found = (f"{plateaus} usable", f"{speeds} speeds", f"{directions} directions")
+    with refused(DatasetError, "few-plateaus", *found, " 5 ", "2 speeds"):
+        fit_models(Points(speed, simple_nm(speed), DRIVE), np.random.default_rng(0))
 
 
 def test_too_few_plateaus_are_refused() -> None:
-    assert refused(np.empty(0)).startswith("0 usable plateaus at 0 speeds in 0 directions")
-    text = refused(np.array([1.0, -1.0, 5.0, -5.0]))
-    assert text.startswith("4 usable plateaus at 2 speeds in 2 directions")
-    assert DUE in text
+    assert_too_few(np.empty(0), 0, 0, 0)
+    assert_too_few(np.array([1.0, -1.0, 5.0, -5.0]), 4, 2, 2)
 
 
 def test_one_direction_is_refused() -> None:
-    text = refused(SPEEDS_RAD_S)
-    assert text.startswith("9 usable plateaus at 9 speeds in 1 directions")
-    assert DUE in text
+    assert_too_few(SPEEDS_RAD_S, 9, 9, 1)
 
 
 @pytest.mark.parametrize("scatter", [0.0, 1e-3])
@@ -346,9 +339,7 @@ def test_one_speed_is_refused(scatter: float) -> None:
     """A bug: measured speeds are never quite the same, and were taken for many."""
     speed = both_ways(np.array([50.0]), repetitions=20)
     speed = speed * (1.0 + scatter * np.random.default_rng(0).uniform(-1.0, 1.0, len(speed)))
-    text = refused(speed)
-    assert text.startswith("40 usable plateaus at 1 speeds in 2 directions")
-    assert DUE in text
+    assert_too_few(speed, 40, 1, 2)
 
 
 def test_two_speeds_do_not_tell_stribeck_friction() -> None:

@@ -351,76 +351,76 @@ REMEDY = re.compile(
     r"drive it slower \(--speed-max\)|wait longer \(--settle-max\)|; let the joint run in"
 )
 REJECTED: dict[str, tuple[Cause, dict[str, Any], str]] = {
-    "not settled": (Cause.NOT_SETTLED, {"unsettled": ""}, r"^it did not settle within 3\.1 s"),
+    "not settled": (Cause.NOT_SETTLED, {"unsettled": ""}, r"\b3\.1 s"),
     "given up": (
         Cause.NOT_SETTLED,
         {"unsettled": "the current still changes by 3 mA: wait longer (--settle-max)"},
-        r"^the current still changes by 3 mA: wait longer",
+        r" 3 mA",
     ),
     "no whole turn": (
         Cause.NO_WHOLE_TURN,
         {"turns": 0.8, "dwell_s": 0},
-        r"^the motor did not make a whole turn: 5\.0",
+        r" 5\.0",
     ),
     "encoder gap": (
         Cause.ENCODER_GAP,
         {"fault": jump(0.5)},
-        r"^the encoder has a gap: the motor's position jumps by 0\.[45]\d+ rad within 1\.0 ms",
+        r"0\.[45]\d+ rad\b.* 1\.0 ms",
     ),
     "invalid": (
         Cause.INVALID_SAMPLES,
         {"fault": lose_share(0.05)},
-        r"^\d\.\d% of its samples are not valid \(limit 2%\)",
+        r"^\d\.\d%.* 2%",
     ),
     "long gap": (
         Cause.INVALID_SAMPLES,
         {"fault": lose_time(0.08)},
-        r"^no valid sample for 8\d ms \(limit 50 ms\)",
+        r" 8\d ms.* 50 ms",
     ),
     "missing": (
         Cause.INVALID_SAMPLES,
         {"fault": drop_time(0.3)},
-        r"^no valid sample for 30\d ms \(limit 50 ms\)",
+        r" 30\d ms.* 50 ms",
     ),
     "hardly anything": (
         Cause.TOO_FEW_SAMPLES,
         {"fault": keep_few},
-        r"^hardly anything was recorded: 9 valid samples",
+        r": 9 ",
     ),
     "slip within": (
         Cause.SLIP,
         {"fault": dip(0.2, 0.2)},
-        r"^the gear slips: the current falls from 14\d to",
+        r" 14\d ",
     ),
     "slip": (
         Cause.SLIP,
         {"fault": dip(0.3, 1.0)},
-        r"^the gear slips: the current is 4\d mA where it was 14\d",
+        r" 4\d mA.* 14\d",
     ),
     "saturated": (
         Cause.SATURATION,
         {"fault": limit(0.97)},
-        r"^the current is saturated: 0\.14\d A of 0\.1\d+ A",
+        r"0\.14\d A.* 0\.1\d+ A",
     ),
     "wrong speed": (
         Cause.SPEED,
         {"commanded_rad_s": 1.04 * SPEED_RAD_S},
-        r"^the motor turns at 20 rad/s instead of 20\.8 \(limit 3%\)",
+        r" 20 rad/s.* 20\.8.* 3%",
     ),
     "current swings": (
         Cause.OSCILLATION,
         {"fault": wave("iq_a", 0.8)},
-        r"^it oscillates: .* the current by ±0\.56",
+        r"±0\.56",
     ),
     "speed swings": (
         Cause.OSCILLATION,
         {"fault": wave("velocity_rad_s", 12.0)},
-        r"^it oscillates: the speed by ±8",
+        r"±8",
     ),
     "drift": (
         Cause.DRIFT,
         {"fault": creep(0.2)},
-        r"^not settled: the current changes from 15\d\.\d to 16\d",
+        r" 15\d\.\d.* 16\d",
     ),
 }
 NOT_REJECTED: dict[str, dict[str, Any]] = {

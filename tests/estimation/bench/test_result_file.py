@@ -11,6 +11,7 @@ import pytest
 from bench_examples import make_result
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 
 from daq.recording.whole_files import replace_file
 from estimation.bench.result import EstimatedQuantity
@@ -22,12 +23,12 @@ RESULT = make_result(plateaus=(PLATEAU,), warnings=("a wärning",))
 PLAIN = msgspec.to_builtins(RESULT)
 
 
-def problem_of(path: Path, content: bytes | str | dict[str, Any]) -> str:
+def problem_of(path: Path, content: bytes | str | dict[str, Any], code: str) -> str:
     """What is wrong with a file of that content, without its name."""
     if isinstance(content, dict):
         content = json.dumps(content)
     path.write_bytes(content.encode() if isinstance(content, str) else content)
-    with pytest.raises(DatasetError) as caught:
+    with refused(DatasetError, code) as caught:
         read_result(path)
     start, _, problem = str(caught.value).partition(": ")
     assert start == str(path)
@@ -69,10 +70,8 @@ def test_numbers_and_texts_survive_exactly(
 def test_a_number_that_json_cannot_say_is_not_written(path: Path, value: float) -> None:
     plateau = msgspec.structs.replace(PLATEAU, window_s=(0.0, value))
     result = msgspec.structs.replace(RESULT, plateaus=(PLATEAU, plateau))
-    with pytest.raises(EstimationError) as caught:
+    with refused(EstimationError, "not-finite", path, "plateaus[1].window_s[1]", value):
         write_result(path, result)
-    place = f"plateaus[1].window_s[1] is {value}"
-    assert str(caught.value) == f"{path}: {place}, expected a finite number"
     assert not path.exists()
 
 
@@ -82,9 +81,8 @@ def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
         (tmp_path, "Is a directory"),
         (tmp_path / "\0.json", "embedded null byte"),
     ):
-        with pytest.raises(DatasetError) as caught:
+        with refused(DatasetError, "cannot-be-written", path, reason):
             write_result(path, RESULT)
-        assert str(caught.value) == f"{path}: cannot be written: {reason}"
     assert os.listdir(tmp_path) == []
     assert not list(tmp_path.parent.glob(".*.part"))
 
@@ -106,15 +104,14 @@ def test_a_file_is_replaced_whole_or_not_at_all(
 
 def test_what_cannot_be_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.json")
-    for path, reason in (
-        (tmp_path / "none.json", "cannot be read: No such file or directory"),
-        (tmp_path, "not a file"),
-        (tmp_path / "pipe.json", "not a file"),
-        (tmp_path / "\0.json", "cannot be read: embedded null byte"),
+    for path, code, reason in (
+        (tmp_path / "none.json", "unreadable", "No such file or directory"),
+        (tmp_path, "not-a-file", ""),
+        (tmp_path / "pipe.json", "not-a-file", ""),
+        (tmp_path / "\0.json", "unreadable", "embedded null byte"),
     ):
-        with pytest.raises(DatasetError) as caught:
+        with refused(DatasetError, code, path, reason):
             read_result(path)
-        assert str(caught.value) == f"{path}: {reason}"
 
 
 @pytest.mark.parametrize(
@@ -122,7 +119,7 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
     [b"", b"\xff\xfe{", "schema = 1", '{"format"', "\ufeff{}", '{"a": ' + "[" * 100_000],
 )
 def test_what_is_no_json(path: Path, content: bytes | str) -> None:
-    assert problem_of(path, content).startswith("not JSON: ")
+    assert problem_of(path, content, "not-json")
 
 
 @pytest.mark.parametrize(
@@ -140,55 +137,53 @@ def test_what_is_no_json(path: Path, content: bytes | str) -> None:
     ],
 )
 def test_other_json(path: Path, content: str | dict[str, Any]) -> None:
-    problem = problem_of(path, content)
-    assert problem == "not a bench result: no format 'armature bench result'"
+    assert "'armature bench result'" in problem_of(path, content, "not-a-bench-result")
 
 
 def test_a_newer_version(path: Path) -> None:
     newer = {"format": PLAIN["format"], "version": 2, "joint": {"name": "joint3"}}
-    assert problem_of(path, newer) == (
-        "bench result of version 2, expected at most 1: update armature"
-    )
+    problem = problem_of(path, newer, "newer-version")
+    assert " 2," in problem
+    assert " 1:" in problem
 
 
 @pytest.mark.parametrize(
-    ("change", "problem"),
+    ("change", "place"),
     [
-        ({"joint": None}, "Expected `str`, got `null` - at `$.joint`"),
-        ({"b_eq_nms": 2.42e-6}, "Expected `object | null`, got `float` - at `$.b_eq_nms`"),
-        ({"f_nm": {"low": 1.0}}, "Object missing required field `value` - at `$.f_nm`"),
-        ({"plateaus": [{}]}, "Object missing required field `number` - at `$.plateaus[0]`"),
+        ({"joint": None}, "`$.joint`"),
+        ({"b_eq_nms": 2.42e-6}, "`$.b_eq_nms`"),
+        ({"f_nm": {"low": 1.0}}, "`$.f_nm`"),
+        ({"plateaus": [{}]}, "`$.plateaus[0]`"),
     ],
 )
-def test_a_damaged_result(path: Path, change: dict[str, Any], problem: str) -> None:
-    assert problem_of(path, PLAIN | change) == f"not a bench result: {problem}"
+def test_a_damaged_result(path: Path, change: dict[str, Any], place: str) -> None:
+    assert place in problem_of(path, PLAIN | change, "not-a-bench-result")
 
 
 def test_a_missing_key_is_named(path: Path) -> None:
-    assert problem_of(path, {key: PLAIN[key] for key in PLAIN if key != "rate_hz"}) == (
-        "not a bench result: Object missing required field `rate_hz`"
-    )
+    content = {key: PLAIN[key] for key in PLAIN if key != "rate_hz"}
+    assert "`rate_hz`" in problem_of(path, content, "not-a-bench-result")
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
 def test_numbers_that_are_none(path: Path, number: str) -> None:
     text = json.dumps(PLAIN).replace("31.0", number)
-    assert problem_of(path, text) == f"{number.lstrip('-')}, expected finite numbers"
+    assert number.lstrip("-") in problem_of(path, text, "not-finite")
 
 
 @pytest.mark.parametrize("number", ["1e999", "9" * 400])
 def test_numbers_too_large(path: Path, number: str) -> None:
     text = json.dumps(PLAIN).replace('"gear_reduction": 31.0', f'"gear_reduction": {number}')
-    assert problem_of(path, text).startswith("not a bench result: Number out of range")
+    assert problem_of(path, text, "not-a-bench-result")
 
 
 def test_an_integer_of_thousands_of_digits(path: Path) -> None:
     text = json.dumps(PLAIN).replace('"turns": 7', f'"turns": {"9" * 9000}')
-    assert problem_of(path, text).startswith("not a bench result: ")
+    assert problem_of(path, text, "not-a-bench-result")
 
 
 def test_a_file_too_large_is_not_read_whole(path: Path) -> None:
     with path.open("wb") as file:
         file.truncate(1 << 40)
-    with pytest.raises(DatasetError, match=f"more than {FILE_SIZE_MAX} bytes"):
+    with refused(DatasetError, "too-large", FILE_SIZE_MAX):
         read_result(path)

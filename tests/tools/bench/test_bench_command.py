@@ -102,27 +102,27 @@ def test_nothing_is_overwritten(measured: Path) -> None:
     before = (measured / "joint3.h5").read_bytes()
     outcome = friction(measured, *QUICK)
     assert outcome.exit_code == 2
-    assert "joint3.h5 is there already and is not overwritten" in outcome.err
+    assert f"{measured / 'joint3.h5'} " in outcome.err
     assert (measured / "joint3.h5").read_bytes() == before
 
 
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (("--joint", "joint9"), "laas4 has joint1, joint2, joint3, joint4"),
-        (("--speed-max", "7"), "at most 4.75 rad/s (95% of the limit 5 rad/s"),
-        (("--speed-min", "3", "--speed-max", "2"), "must be less than --speed-max 2"),
-        (("--speeds", "1"), "--speeds 1: must lie between 2 and 50"),
-        (("--dwell", "0"), "--dwell 0: must lie between 0.1 and 60"),
-        (("--dwell", "nan"), "--dwell nan: must lie between"),
-        (("--repetitions", "99"), "--repetitions 99: must lie between 1 and 20"),
-        (("--load-arm", "-1", "0.2"), "--load-arm: mass and length must lie between 0.001 and 100"),
-        (("--load-arm", "15", "0.4"), "at most 7.2 A may be used"),
-        (("--speeds", "2", "--repetitions", "1"), "4 plateaus, at least 5 are due"),
-        (("--speed-min", "1e-300"), "at most 120 s are allowed"),
-        (("--command-timeout-ms", "0"), "must lie between 1 and 255"),
-        (("--seed", "-1"), "--seed -1: must not be negative"),
-        (("--effects", "magic"), "preset 'magic' is unknown"),
+        (("--joint", "joint9"), "joint9: "),
+        (("--speed-max", "7"), "4.75 rad/s"),
+        (("--speed-min", "3", "--speed-max", "2"), "--speed-max 2"),
+        (("--speeds", "1"), "--speeds 1:"),
+        (("--dwell", "0"), "--dwell 0:"),
+        (("--dwell", "nan"), "--dwell nan:"),
+        (("--repetitions", "99"), "--repetitions 99:"),
+        (("--load-arm", "-1", "0.2"), "--load-arm:"),
+        (("--load-arm", "15", "0.4"), "7.2 A"),
+        (("--speeds", "2", "--repetitions", "1"), "4 plateaus"),
+        (("--speed-min", "1e-300"), "120 s"),
+        (("--command-timeout-ms", "0"), "--command-timeout-ms 0:"),
+        (("--seed", "-1"), "--seed -1:"),
+        (("--effects", "magic"), "'magic'"),
         (("--fault", "magic"), "magic"),
     ],
 )
@@ -137,16 +137,16 @@ def test_a_real_motor_needs_leave(tmp_path: Path) -> None:
     where = ("--robot", "laas4", "--joint", "joint1", "--link", "spi", "--out", tmp_path)
     outcome = armature("bench", "friction", *where)
     assert outcome.exit_code == 2
-    assert "--arm: missing; this turns a real motor" in outcome.err
+    assert "--arm:" in outcome.err
     outcome = armature("bench", "friction", *where, "--fast")
-    assert "--fast: time is real on --link spi" in outcome.err
+    assert "--fast:" in outcome.err
 
 
 def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     outcome = friction(tmp_path / "file" / "out", *QUICK)
     assert outcome.exit_code == 2
-    assert "cannot be written to" in outcome.err
+    assert f"--out {tmp_path / 'file' / 'out'}" in outcome.err
 
 
 def test_what_is_no_bench_recording_is_refused(tmp_path: Path) -> None:
@@ -155,8 +155,8 @@ def test_what_is_no_bench_recording_is_refused(tmp_path: Path) -> None:
     assert armature("run", *words, "--record", recording).exit_code == 0
     outcome = armature("bench", "analyse", recording)
     assert outcome.exit_code == 1
-    assert "not the recording of a bench test" in outcome.err
-    for path, text in ((tmp_path / "none.h5", "No such file"), (Path(__file__), "no HDF5 file")):
+    assert "[not-a-bench-test]" in outcome.err
+    for path, text in ((tmp_path / "none.h5", "[unreadable]"), (Path(__file__), "[not-hdf5]")):
         outcome = armature("bench", "analyse", path)
         assert outcome.exit_code == 1
         assert text in outcome.err
@@ -168,7 +168,7 @@ def test_no_file_of_another_is_replaced(tmp_path: Path, suffix: str) -> None:
     mine.write_text("mine")
     outcome = friction(tmp_path, *QUICK)
     assert outcome.exit_code == 2
-    assert f"{mine} is there already and is not overwritten" in outcome.err
+    assert f"{mine} " in outcome.err
     assert mine.read_text() == "mine"
 
 

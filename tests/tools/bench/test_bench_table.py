@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 from bench_examples import NOT_WITH_A_LOAD_ARM, make_result
+from refusals import refused
 
 from daq.errors import ConfigError
 from daq.robot import Friction, load_robot, parse_robot, robot_text
@@ -115,12 +116,6 @@ def problems_of(action: Callable[[], object]) -> tuple[str, ...]:
     with pytest.raises(ConfigError) as caught:
         action()
     return caught.value.problems
-
-
-def message_of(action: Callable[[], object]) -> str:
-    with pytest.raises(DatasetError) as caught:
-        action()
-    return str(caught.value)
 
 
 def csv_rows(text: str) -> list[dict[str, str]]:
@@ -263,7 +258,8 @@ def test_a_load_arm_of_another_motor_is_not_used(table: Callable[..., Said], res
     write_result(results / "joint3_load_arm.json", load_arm(motor="mn9999"))
     said = table(results, "--json")
     assert json.loads(said.out)["joints"][2]["torque_constant_is_measured"] is False
-    assert "joint3_load_arm.json: another motor" in said.err
+    assert "joint3_load_arm.json: " in said.err
+    assert len(said.err.splitlines()) == 1
 
 
 def test_the_newest_result_of_a_joint_wins(table: Callable[..., Said], results: Path) -> None:
@@ -273,13 +269,11 @@ def test_the_newest_result_of_a_joint_wins(table: Callable[..., Said], results: 
     said = table(results, "--json")
 
     assert json.loads(said.out)["joints"][2]["plateaus_used"] == 99
-    newest = f"joint3: {results}/a.json (2026-03-01T00:00:00Z) is newer than {results}"
-    assert [line.rpartition("/")[2] for line in said.err.splitlines()] == [
-        "c.json (yesterday), which is not used",
-        "b.json (2025-12-31), which is not used",
-        "joint3.json (2026-01-02T03:04:05+00:00), which is not used",
-    ]
-    assert all(line.startswith(newest) for line in said.err.splitlines())
+    newest = f"joint3: {results}/a.json (2026-03-01T00:00:00Z) "
+    lines = said.err.splitlines()
+    assert all(line.startswith(newest) for line in lines)
+    older = ["c.json (yesterday)", "b.json (2025-12-31)", "joint3.json (2026-01-02T03:04:05+00:00)"]
+    assert [name in line for line, name in zip(lines, older, strict=True)] == [True] * 3
 
 
 def test_joints_of_an_unknown_robot_are_sorted_by_name(
@@ -348,7 +342,7 @@ def test_out_gets_what_would_be_printed(
     assert path.read_text() == printed
     assert said == ("", f"{path}: 3 joints\n")
     (problem,) = problems_of(lambda: table(results, *words, "--out", path))
-    assert problem == f"--out {path}: is there already and is not overwritten"
+    assert problem.startswith(f"--out {path}: ")
 
 
 def test_a_table_replaces_neither_devices_nor_pipes(
@@ -358,7 +352,7 @@ def test_a_table_replaces_neither_devices_nor_pipes(
     os.mkfifo(pipe)
     for option in (("--out", pipe), ("--robot", "laas4", "--apply", "--to", pipe)):
         problems = problems_of(lambda option=option: table(results, *option))
-        assert f"{option[-2]} {pipe}: is there and is no ordinary file" in problems
+        assert any(each.startswith(f"{option[-2]} {pipe}: ") for each in problems)
     assert pipe.is_fifo()
 
 
@@ -375,34 +369,30 @@ def test_other_files_are_reported_and_skipped(table: Callable[..., Said], result
 
     assert len(json.loads(said.out)["joints"]) == 3
     broken, folder, other = said.err.splitlines()
-    assert broken.startswith(f"{results}/broken.json: not JSON: ")
-    assert folder == f"{results}/folder.json: not a file (skipped)"
-    assert other.startswith(f"{results}/other.json: not a bench result: no format")
-    assert other.endswith("(skipped)")
+    assert broken.startswith(f"{results}/broken.json: ")
+    assert folder.startswith(f"{results}/folder.json: ")
+    assert other.startswith(f"{results}/other.json: ")
 
 
 def test_no_result_at_all(table: Callable[..., Said], tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text("[]")
-    message = message_of(lambda: table(tmp_path))
-    assert message == (
-        f"{tmp_path}: no bench result there (*.json); `armature bench analyse REC.h5 --out DIR` "
-        "makes one"
-    )
+    with refused(DatasetError, "no-bench-result", tmp_path, "`armature bench analyse "):
+        table(tmp_path)
 
 
 def test_a_file_that_was_named_must_be_a_result(table: Callable[..., Said], results: Path) -> None:
     (results / "other.json").write_text("[]")
-    assert "not a bench result" in message_of(lambda: table(results / "other.json"))
-    assert message_of(lambda: table(results / "none")) == (
-        f"{results}/none: cannot be read: No such file or directory"
-    )
+    with refused(DatasetError, "not-a-bench-result", results / "other.json"):
+        table(results / "other.json")
+    with refused(DatasetError, "unreadable", results / "none"):
+        table(results / "none")
 
 
 def test_the_table_does_not_overwrite_a_result(table: Callable[..., Said], results: Path) -> None:
     path = results / "joint1.json"
     before = path.read_bytes()
     (problem,) = problems_of(lambda: table(results, "--json", "--out", path))
-    assert problem == f"--out {path}: is there already and is not overwritten"
+    assert problem.startswith(f"--out {path}: ")
     assert path.read_bytes() == before
 
 
@@ -540,7 +530,8 @@ def test_results_from_a_mock_are_applied_with_a_warning(
 ) -> None:
     write_result(results / "joint1.json", result("joint1", f_nm=quantity(0.2, truth=0.21)))
     said = table(results, "--robot", robot_file, "--apply")
-    assert said.err == "warning: joint1 was measured on a mock: no values of a real joint\n"
+    assert "joint1" in said.err
+    assert len(said.err.splitlines()) == 1
     assert load_robot(str(robot_file)).joints[0].drive.friction.coulomb_joint_nm == 0.2
 
 
@@ -550,7 +541,8 @@ def test_another_robots_name_is_worth_a_warning(
     text = robot_text("laas4").replace('name = "laas4"', 'name = "mine"')
     robot_file.write_text(text)
     said = table(results, "--robot", robot_file, "--apply")
-    assert said.err == "warning: measured on robot laas4, applied to mine\n"
+    assert "laas4" in said.err
+    assert "mine" in said.err
 
 
 def test_everything_that_does_not_fit_is_told_at_once(
@@ -569,15 +561,16 @@ def test_everything_that_does_not_fit_is_told_at_once(
 
     problems = problems_of(lambda: table(tmp_path, "--robot", robot_file, "--apply"))
 
-    assert problems == (
-        "results of several robots (laas4, other): apply those of one",
-        "joint1: measured with motor mn4004, expected mn5006",
-        "joint2: measured with a gear of 20:1, expected 27:1",
-        "joint2: b_eq is -1e-07, expected at least 0: measure again",
-        "joint4: f is none, expected at least 0: measure again",
-        "joint33: not in this robot, expected one of joint1, joint2, joint3, joint4 "
-        "(did you mean joint3?)",
+    expected = (
+        ("laas4", "other"),
+        ("joint1: ", "mn4004", "mn5006"),
+        ("joint2: ", "20:1", "27:1"),
+        ("joint2: b_eq ", "-1e-07"),
+        ("joint4: f ",),
+        ("joint33: ", "joint1, joint2, joint3, joint4", "joint3?"),
     )
+    for problem, values in zip(problems, expected, strict=True):
+        assert all(value in problem for value in values), problem
     assert robot_file.read_bytes() == before
     assert not list(tmp_path.glob("*.bak*"))
 
@@ -586,28 +579,25 @@ def test_load_arms_alone_have_nothing_to_apply(
     table: Callable[..., Said], tmp_path: Path, robot_file: Path
 ) -> None:
     write_result(tmp_path / "joint3_load_arm.json", load_arm())
-    message = message_of(lambda: table(tmp_path, "--robot", robot_file, "--apply"))
-    assert message.startswith("nothing to apply")
+    with refused(DatasetError, "no-friction"):
+        table(tmp_path, "--robot", robot_file, "--apply")
 
 
 @pytest.mark.parametrize(
-    ("words", "problem"),
+    ("words", "option"),
     [
-        (["--apply"], "--apply: needs --robot FILE, the robot file to change"),
-        (["--to", "a.toml"], "--to: only with --apply"),
-        (["--robot", "laas4", "--to", "a.toml"], "--to: only with --apply"),
-        (
-            ["--robot", "laas4", "--apply"],
-            "--robot laas4: a shipped robot is never changed; name a file for your own with "
-            "--to FILE",
-        ),
-        (["--json", "--format", "csv"], "--json and --format csv: choose one"),
+        (["--apply"], "--apply: "),
+        (["--to", "a.toml"], "--to: "),
+        (["--robot", "laas4", "--to", "a.toml"], "--to: "),
+        (["--robot", "laas4", "--apply"], "--robot laas4: "),
+        (["--json", "--format", "csv"], "--json and --format csv: "),
     ],
 )
 def test_options_that_do_not_fit_together(
-    table: Callable[..., Said], results: Path, words: list[str], problem: str
+    table: Callable[..., Said], results: Path, words: list[str], option: str
 ) -> None:
-    assert problems_of(lambda: table(results, *words)) == (problem,)
+    (problem,) = problems_of(lambda: table(results, *words))
+    assert problem.startswith(option)
 
 
 def test_a_robot_with_mistakes_or_none_at_all(
@@ -615,11 +605,10 @@ def test_a_robot_with_mistakes_or_none_at_all(
 ) -> None:
     path = tmp_path / "broken.toml"
     path.write_text("schema = 2")
-    assert "schema: 2, expected 1" in problems_of(
-        lambda: table(results, "--robot", path, "--apply")
-    )
+    problems = problems_of(lambda: table(results, "--robot", path, "--apply"))
+    assert any(problem.startswith("schema: 2") for problem in problems)
     (problem,) = problems_of(lambda: table(results, "--robot", "las4", "--apply"))
-    assert "did you mean laas4?" in problem
+    assert "laas4?" in problem
 
 
 def test_a_place_that_cannot_be_written_changes_nothing(
@@ -628,9 +617,8 @@ def test_a_place_that_cannot_be_written_changes_nothing(
     with pytest.raises(OSError, match="No such file"):
         table(results, "--robot", "laas4", "--apply", "--to", tmp_path / "none" / "a.toml")
     words = ("--robot", "laas4", "--apply", "--to", results)
-    assert f"--to {results}: is there and is no ordinary file" in problems_of(
-        lambda: table(results, *words)
-    )
+    problems = problems_of(lambda: table(results, *words))
+    assert any(problem.startswith(f"--to {results}: ") for problem in problems)
     assert not list(tmp_path.rglob("*.bak*"))
 
 
