@@ -128,7 +128,7 @@ def analyse_bench(path: str | os.PathLike[str], *, made_by: str = "") -> BenchAn
 
 
 def explain_end(path: str | os.PathLike[str]) -> str:
-    """Return what the samples tell of the end of a test that failed; empty if nothing.
+    """Return what the samples show of the end of a test that failed; empty if nothing.
 
     Args:
         path: The recording.

@@ -1,4 +1,4 @@
-"""Breakaway torque and inertia: what the sweep of constant speeds does not tell.
+"""Breakaway torque and inertia, which the sweep of constant speeds does not determine.
 
 Breakaway: under a current that rises slowly from rest, the torque at which the motor first moves.
 Cogging helps or hinders depending on where the rotor rests. Play in the gear lets the motor move

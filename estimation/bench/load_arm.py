@@ -29,12 +29,12 @@ _MOVING_SHARE = 0.3
 _SAMPLES_MIN = 10
 _BINS_MIN = 20
 _LOAD_SHARE = 0.2
-"""Of friction's current, below which a load tells nothing."""
+"""Of friction's current, below which a load shows nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadArmResult:
-    """What the weight tells.
+    """Result of the test with a weight.
 
     Attributes:
         torque_constant: At low current.
@@ -69,7 +69,7 @@ def find_torque_constant(record: JointRecord) -> LoadArmResult:
     ways = list(itertools.pairwise(curves))[::2]
     if len(ways) < 2:
         raise DatasetError(
-            f"{len(record.swings)} swings of the load arm were recorded, at least 5 are due",
+            f"{len(record.swings)} swings of the load arm were recorded, expected at least 5",
             code="few-swings",
         )
     pairs = [(one.current_a + other.current_a) / 2.0 for one, other in ways]
@@ -187,7 +187,7 @@ def _fit(current_a: FloatArray, angles: FloatArray, load: _Load, k_i: float) -> 
     if np.sum(known) < _BINS_MIN:
         raise DatasetError(
             f"the load arm crossed only {int(np.sum(known))} of {_BINS} angles in both directions"
-            f", at least {_BINS_MIN} are due; repeat the test",
+            f", expected at least {_BINS_MIN}; repeat the test",
             code="few-angles",
         )
     current, angle, inertial_nm = current_a[known], angles[known], load.inertial_nm[known]

@@ -112,7 +112,7 @@ def fit_models(points: Points, generator: np.random.Generator) -> list[ModelFit]
         raise DatasetError(
             f"{len(points.velocity_rad_s)} usable plateaus at {speeds} speeds in "
             f"{len(directions)} directions, at least {needed} at 2 speeds in both directions are "
-            "due",
+            "needed",
             code="few-plateaus",
         )
     fits = [_fit_simple(points, generator)]
@@ -277,7 +277,7 @@ def _draw(
     scale = np.maximum(np.linalg.norm(design, axis=0), 1e-300)
     scaled = design / scale
     grams = np.einsum("ri,ij,ik->rjk", counts, scaled, scaled, optimize=True)
-    # A draw without a slow plateau does not tell its term: a trace of it keeps the solution small.
+    # A draw without a slow plateau does not determine its term; a trace of it keeps that small.
     grams += 1e-10 * np.eye(scaled.shape[1])
     right = np.einsum("ri,ij,i->rj", counts, scaled, target, optimize=True)
     solutions = np.linalg.solve(grams, right[..., None])[..., 0]

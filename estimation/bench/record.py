@@ -75,9 +75,9 @@ class JointRecord:
         reference_rad_s: Commanded motor speed.
         kp_a_per_rad: Gain on the position error.
         limit_a: Current limit; 0 for the board's own.
-        temperature_degc: Of the winding; None where the board does not tell.
-        bus_voltage_v: Of the supply; None where the board does not tell.
-        input_power_w: Electrical; None where the board does not tell.
+        temperature_degc: Of the winding; None where the board does not send it.
+        bus_voltage_v: Of the supply; None where the board does not send it.
+        input_power_w: Electrical; None where the board does not send it.
     """
 
     header: BenchHeader

@@ -21,7 +21,7 @@ SLIP_SHARE = 0.5
 """Of the usual current: where it falls below this, the gear does not grip."""
 _ROWS_MIN = 20
 _CURRENT_MIN_A = 0.01
-"""Less tells nothing about a gear."""
+"""Fewer say nothing about a gear."""
 _JUMP_COUNTS, _REPLY_AGE_S = 8.0, 0.004
 _SWING_SHARE, _SWING_A = 0.35, 0.1
 _CHECK_CABLE = "check the board's cable and supply"
@@ -53,7 +53,7 @@ def find_problem(window: PlateauWindow, gains_advice: str) -> Rejection | None:
         return Rejection(
             Cause.TOO_FEW_SAMPLES,
             f"hardly anything was recorded: {len(window.rows)} valid samples, at least "
-            f"{_ROWS_MIN} are due; check the board's cable, or measure longer (--dwell)",
+            f"{_ROWS_MIN} are needed; check the board's cable, or measure longer (--dwell)",
         )
     for cause, check in (
         (Cause.ENCODER_GAP, _check_encoder),

@@ -70,8 +70,8 @@ class Plateau(msgspec.Struct, frozen=True, kw_only=True):
         reason: Why not, in words; empty if it does.
         cause: Of what kind the reason is; None if it is used, or the file is of version 0.1.
         winding_temperature_degc: On average; None without a sensor.
-        bus_voltage_v: On average; None where the board does not tell.
-        input_power_w: Electrical, on average; None where the board does not tell.
+        bus_voltage_v: On average; None where the board does not send it.
+        input_power_w: Electrical, on average; None where the board does not send it.
         energy_j: Electrical, over the window.
     """
 
@@ -151,12 +151,12 @@ class BenchResult(msgspec.Struct, frozen=True, kw_only=True):
         drift_percent: Change of friction from the first to the last plateau, relative to f.
         drift_is_significant: Whether that is more than chance.
         temperature_degc: Of the winding at the first and last plateau; None without a sensor.
-        bus_voltage_v: Lowest and highest; None where the board does not tell.
-        energy_j: Electrical, over all plateaus; None where the board does not tell.
+        bus_voltage_v: Lowest and highest; None where the board does not send it.
+        energy_j: Electrical, over all plateaus; None where the board does not send it.
         duration_s: Of the recording.
         rate_hz: Samples per second, on average.
         skipped: Periods that the computer, or the link, was too late for.
-        warnings: What whoever uses this should know.
+        warnings: For those who use this result.
     """
 
     format: str = RESULT_FORMAT

@@ -1,6 +1,6 @@
 """Files of bench results: one JSON object each, written whole or not at all.
 
-Whoever finds a file that cannot be used learns why; nothing here looks at what the numbers mean.
+A file that cannot be used is refused with a reason; nothing here looks at what the numbers mean.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NOT_FINITE = re.compile(rb"[:\[,\s][+-]?(NaN|Infinity)\b")
 
 
 class _Label(msgspec.Struct):
-    """What tells a bench result, of any version, from other files."""
+    """Label that distinguishes a bench result, of any version, from other files."""
 
     format: str = ""
     version: float = 0.0

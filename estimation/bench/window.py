@@ -183,7 +183,7 @@ def _in_time(t_s: FloatArray) -> Flags | None:
 
 
 def _smoothed(record: JointRecord, span: Span, speed_rad_s: float) -> FloatArray:
-    """The motor's angle around a plateau without encoder steps, bridged where nothing was valid.
+    """Return the motor's angle around a plateau, without encoder steps and bridged across gaps.
 
     Returns:
         For all rows of the record, NaN elsewhere.

@@ -34,7 +34,7 @@ class Capsules:
 
     Args:
         robot: Its kinematics, radii, and where the ground is.
-        clearance_m: What must stay between two links; only tells which pairs are looked at.
+        clearance_m: What must stay between two links; only decides which pairs are looked at.
 
     Attributes:
         pairs: Links that could touch. Neighbours are joined; so are links between which there is
@@ -82,7 +82,7 @@ class Capsules:
         return rotations, origins
 
     def segments(self, q_rad: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """The lines inside the capsules: both ends, each of shape (n_samples, n_joints, 3)."""
+        """Return both ends of the capsules' axes, each of shape (n_samples, n_joints, 3)."""
         rotations, origins = self.frames(q_rad)
         return origins, origins + (rotations @ self._tips[:, :, np.newaxis])[..., 0]
 
@@ -121,7 +121,8 @@ class Capsules:
         return tips
 
     def _find_pairs(self, clearance_m: float) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
-        """A chain of links between two is at most this long, and so is the way between them."""
+        """Return the pairs of links to look at, and those that always overlap."""
+        # A chain of links between two is at most this long, and so is the distance between them.
         steps = np.linalg.norm(self._poses[1:, :3, 3], axis=1)
         nothing = np.zeros((1, 3))
         pairs: list[Pair] = []
@@ -173,7 +174,7 @@ def segment_distances(
     a, b, e = _dot(way, way), _dot(way, other_way), _dot(other_way, other_way)
     c, f = _dot(way, between), _dot(other_way, between)
     determinant = a * e - b * b
-    # Of nearly parallel segments the ends tell as much: their distance hardly changes along them.
+    # Of nearly parallel segments the ends are enough: their distance hardly changes along them.
     is_crossing = determinant > 1e-12 * a * e
     divisor = np.where(is_crossing, determinant, 1.0)
     s, t = (b * f - c * e) / divisor, (a * f - b * c) / divisor

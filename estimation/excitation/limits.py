@@ -88,7 +88,7 @@ class ArmLimits:
     """The limits of an arm.
 
     Args:
-        regressor: Of the arm; tells torques, where the robot file has CAD values.
+        regressor: Of the arm; gives torques, where the robot file has CAD values.
 
     Attributes:
         capsules: Of the arm.
@@ -207,7 +207,7 @@ class ArmLimits:
             yield Limit("ground_clearance", joint, CLEARANCE_M, nearest, "m", is_lower=True)
 
     def nearest(self, q_rad: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The least clearances of some postures: of every pair, and of every link to the ground."""
+        """Return the least clearances of some postures: between links, and to the ground."""
         between, heights = self.capsules.clearances(q_rad)
         return between.min(axis=0), heights.min(axis=0)
 

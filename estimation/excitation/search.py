@@ -1,4 +1,4 @@
-"""Searches a Fourier trajectory that tells an arm's parameters best, inside all of its limits.
+"""Search for a Fourier trajectory that determines an arm's parameters best, within its limits.
 
 Candidates are judged on one period and a coarse grid, by the Gram matrix of the base regressor Φ₁.
 The number of candidates, not time, ends the search: one seed gives one result. The best is then
@@ -93,15 +93,15 @@ def find_excitation(
         robot: The arm.
         settings: What to look for.
         parameters: What is to be identified; by default as the robot file says.
-        progress: Is told now and then how far it is.
+        progress: Called now and then with how far the search is.
 
     Returns:
         The best trajectory found; it keeps every limit.
 
     Raises:
         ExcitationError: The settings cannot be used, no trajectory keeps every limit, or those that
-            do tell nothing.
-        EstimationError: There are no links, or the model's rank cannot be told.
+            do not determine them.
+        EstimationError: There are no links, or the model's rank is not certain.
     """
     if problems := list(settings.problems()):
         raise ExcitationError("; ".join(problems), code="bad-settings")
@@ -258,13 +258,13 @@ def _fit(
 def _standstill(
     condition: float, motion: SampledMotion, reached: tuple[Limit, ...], names: list[str]
 ) -> str:
-    """Return what to say of a motion that tells nothing: which joint hardly moves, and why."""
+    """Return what to say of a motion that determines nothing: which joint hardly moves, and why."""
     moved_rad = np.ptp(motion.q_rad, axis=0)
     joint = names[int(moved_rad.argmin())]
     of_joint = [limit for limit in reached if limit.joint == joint]
     tightest = min(of_joint, key=lambda limit: -limit.excess / max(abs(limit.limit), _TINY))
     return (
-        f"the best trajectory tells nothing of some parameters: its condition number is "
+        f"the best trajectory does not determine some parameters: its condition number is "
         f"{condition:.3g}, limit {CONDITION_MAX:g}. {joint} moves least, by "
         f"{float(moved_rad.min()):.3g} rad; nearest to its limit is {tightest}. Widen that, or try "
         "another f0 or more evaluations"

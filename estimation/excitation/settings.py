@@ -1,4 +1,4 @@
-"""What an excitation shall be like, and what cannot be asked for."""
+"""Settings of the search for an excitation, and their limits."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ def _jumps(joint: str, q_rad: FloatArray, t_s: FloatArray) -> list[str]:
 
 
 def _sums_of(values: FloatArray, rows: int) -> FloatArray:
-    """Sums of so many rows from each on that has as many."""
+    """Return the sum of every so many consecutive rows."""
     sums = np.cumsum(np.vstack([np.zeros_like(values[:1]), values]), axis=0)
     result: FloatArray = sums[rows:] - sums[:-rows]
     return result

@@ -55,7 +55,7 @@ def make_even(
     if t_s is None:
         if rate_hz is None or is_resampled:
             raise OptionError(
-                "--resample needs times, and without them --rate is due: --map t_s=…",
+                "--resample needs times (--map t_s=…); without them, give --rate alone",
                 code="no-times",
             )
         return constant_rate(len(values["q_rad"]), rate_hz), values, notes

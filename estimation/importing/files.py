@@ -137,7 +137,7 @@ def _columns(path: Path, table: TextTable) -> ArrayFile:
 
 
 def _upright(values: FloatArray) -> FloatArray:
-    """Samples as rows: there are always more of them than joints."""
+    """Return a table with samples as rows: there are always more of them than joints."""
     table = values.reshape(len(values), -1)
     return table.T if table.shape[0] < table.shape[1] else table
 

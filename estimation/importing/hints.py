@@ -1,7 +1,7 @@
-"""What there is in foreign files, and which columns might be meant: for messages to people.
+"""Suggestions for messages: what foreign files contain, and which columns may be the wanted ones.
 
 Columns that differ in a number only, act_pos_J1 to act_pos_J6, are one thing, written act_pos_J*.
-Nothing is decided here: `estimation.importing.mapping` takes what it was told or knows by name.
+Nothing is decided here: `estimation.importing.mapping` uses options and known names.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def list_columns(files: Sequence[ArrayFile]) -> str:
 def suggest_map(
     files: Sequence[ArrayFile], keys: Sequence[str], joints: int, *, has_example: bool = True
 ) -> str:
-    """Return the options that would take these quantities, as far as names tell; else an example.
+    """Return the options that would take these quantities, by their names; else an example.
 
     Args:
         files: Where to look.
@@ -86,7 +86,7 @@ def suggest_map(
 
 
 def _choices(files: Sequence[ArrayFile], key: str, joints: int) -> list[tuple[str, str]]:
-    """Sources whose names may be those of a quantity, and the quantity."""
+    """Return sources whose names may be those of a quantity, and the quantity."""
     choices = []
     for file in files:
         for source in (
@@ -144,7 +144,7 @@ def _sources(file: ArrayFile, wanted: int, hint: str = "") -> list[str]:
 
 
 def _example(files: Sequence[ArrayFile], key: str, joints: int) -> str:
-    """Columns by number, or a name where one is due; the first is passed over if it is time."""
+    """Return columns by number, or a name where needed; the first is passed over if it is time."""
     file = files[0]
     wanted = 1 if key == "t_s" else joints
     if file.has_names and (not file.is_table or wanted == 1):

@@ -123,7 +123,7 @@ def take(
 
 
 def _drop_mapped(given: dict[str, list[list[SourceColumn]]], mapped: set[str]) -> None:
-    """What need not be there is not found by name in columns that were said to be another thing."""
+    """Drop optional quantities found by name in columns that options map to another one."""
     labels = {column.label for key in mapped & set(given) for some in given[key] for column in some}
     for key in _OPTIONAL - mapped & set(given):
         if any(column.label in labels for some in given[key] for column in some):

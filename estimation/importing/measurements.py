@@ -110,7 +110,7 @@ def measure(files: Sequence[ArrayFile], robot: Robot, options: ImportOptions) ->
         all_rows = len(taken["q_rad"].values)
         wrong = OptionError if all_rows >= ROWS_MIN else DatasetError
         raise wrong(
-            f"{count} rows, at least {ROWS_MIN} are due; --rows chooses them out of {all_rows}",
+            f"{count} rows, expected at least {ROWS_MIN}; --rows chooses them out of {all_rows}",
             code="few-rows",
         )
     try:
@@ -157,8 +157,8 @@ def motor_matrix(robot: Robot) -> FloatArray:
     matrix: FloatArray = gears[:, np.newaxis] * np.array(robot.coupling_matrix, np.float64)
     if not np.linalg.cond(matrix) < 1e12:
         raise DatasetError(
-            f"robot {robot.name}: its coupling matrix cannot be inverted: motor angles do not tell "
-            "joint angles",
+            f"robot {robot.name}: its coupling matrix cannot be inverted: motor angles do not "
+            "determine joint angles",
             code="singular-coupling",
         )
     return matrix
@@ -238,7 +238,7 @@ def _check_valid(valid: Flags, taken: Mapping[str, Taken], options: ImportOption
     if not bad:
         return []
     limit = f"{VALUE_MAX:g}"
-    return [f"{bad} of {count} rows have values that are no numbers, or beyond {limit}: not valid"]
+    return [f"{bad} of {count} rows have values that are not numbers, or beyond {limit}: not valid"]
 
 
 def _lacking(taken: Mapping[str, Taken], options: ImportOptions) -> str:
@@ -257,7 +257,7 @@ def _lacking(taken: Mapping[str, Taken], options: ImportOptions) -> str:
         if not is_number.all():
             missing = np.count_nonzero(~is_number)
             reasons.append(
-                f"{key} ({taken[key].source}): {missing} of {values.size} values are no numbers"
+                f"{key} ({taken[key].source}): {missing} of {values.size} values are not numbers"
             )
     return "; ".join(reasons)
 
@@ -282,7 +282,7 @@ def _torque(iq_a: FloatArray, robot: Robot) -> FloatArray:
         if nm_per_a is None:
             raise DatasetError(
                 f"robot {robot.name}: joint {joint.name} has no torque constant, so that its "
-                "current tells no torque: add transmission.torque_constant_nm_per_a to its robot "
+                "current gives no torque: add transmission.torque_constant_nm_per_a to its robot "
                 "file, or import torques (tau_nm)",
                 code="no-torque-constant",
             )

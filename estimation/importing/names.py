@@ -151,7 +151,7 @@ def clock_of(name: str) -> tuple[str, bool] | None:
 
 
 def _find_joint(words: Sequence[str], joints: Sequence[str]) -> tuple[int, int, int] | None:
-    """The only joint that is named, where its words begin and end; the longest name counts."""
+    """Return the only joint that is named, and where its words begin and end; the longest wins."""
     hits = []
     for number, joint in enumerate(joints):
         parts = _WORD.findall(joint.lower())

@@ -1,4 +1,4 @@
-"""Whether foreign samples come at a constant rate, and how they are brought to one.
+"""Find the rate of foreign samples, or bring them to a constant one.
 
 Samples hardly jitter, but the stamps of loggers do: rows whose times are within a third of a period
 of one rate are put in their places. A few that are not are left out. Missing rows become missing
@@ -81,7 +81,7 @@ class Sampling:
 
 
 def constant_rate(rows: int, rate_hz: float) -> Sampling:
-    """Samples without times of their own.
+    """Return the times of samples that have none of their own.
 
     Raises:
         DatasetError: The rate is out of range.
@@ -227,7 +227,7 @@ def _numbered(t_s: FloatArray, tried: FloatArray) -> _Numbered:
     for _ in range(3):
         places = np.rint(turns)
         period_s, start_s = np.polynomial.polynomial.polyfit(places, t_s, 1)[::-1]
-        # Many rows tell the period better than few: what was miscounted then shows.
+        # Many rows determine the period better than few: what was miscounted then shows.
         turns = (t_s - start_s) / period_s
         seq = (places - places[0]).astype(np.int64)
         off = turns - places
@@ -266,7 +266,7 @@ def _followed(t_s: FloatArray, tried: FloatArray) -> FloatArray:
 def _bridged(t_s: FloatArray, places: FloatArray) -> FloatArray:
     """Places with long gaps measured by the period of what lies between them, all together.
 
-    A period that few rows tell would miscount the many that are missing.
+    A period determined from few rows would miscount the many that are missing.
     """
     segment = np.cumsum(np.diff(places, prepend=places[0]) > _LONG)
     count = np.bincount(segment)

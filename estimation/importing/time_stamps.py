@@ -1,7 +1,7 @@
-"""Which rows of foreign files have a time stamp that can be used.
+"""Find the rows of foreign files whose time stamps can be used.
 
 Loggers leave stamps out, write rows twice, or write stamps with too few digits. A few such rows are
-left out; many mean that the stamps do not tell when samples were taken.
+left out; many mean that the stamps do not say when samples were taken.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def rising_rows(t_s: FloatArray, rows_min: int) -> tuple[Rows, list[str]]:
     notes = []
     if len(rows) < rows_min:
         raise DatasetError(
-            f"{len(rows)} of {len(t_s)} rows have a time that is a number, at least {rows_min} are "
-            f"due; {IGNORE}",
+            f"{len(rows)} of {len(t_s)} rows have a time that is a number, expected at least "
+            f"{rows_min}; {IGNORE}",
             code="few-times",
         )
     if len(rows) < len(t_s):

@@ -1,7 +1,7 @@
 """Angles that were written within one turn: a step of about 2π from row to row is a wrap.
 
 No joint turns by a turn from one row to the next while it hardly moves between the others, so that
-nothing else can be meant. Fewer steps are taken for wraps than `numpy.unwrap` does.
+it can be nothing else. Fewer steps are taken for wraps than `numpy.unwrap` does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Writes foreign measurements as a recording, which every other command then reads.
+"""Write foreign measurements as a recording, which every other command then reads.
 
 Its link is `import`: nobody commanded anything, so every joint is off and the robot idle, there are
 no boards, and clocks are virtual. What nobody measured is NaN. Two events say where it came from.

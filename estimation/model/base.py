@@ -49,7 +49,7 @@ class BaseParameters:
         lost: Elements that no torque depends on.
         gap: Smallest pivot kept over largest pivot dropped: how sure the rank is.
         rounded: How many more there were if numbers like 1.5708 were meant to the last digit: what
-            only such a difference would tell, which no data do.
+            only such a difference would determine, which no data do.
     """
 
     symbols: tuple[str, ...]
@@ -104,7 +104,7 @@ def find_base(regressor: Regressor, *, seed: int = 0) -> BaseParameters:
         The base parameters.
 
     Raises:
-        EstimationError: The rank cannot be told for sure: there is no clear gap between what is
+        EstimationError: The rank is not certain: there is no clear gap between what is
             kept and what is dropped.
     """
     parameters = regressor.parameters
@@ -115,7 +115,7 @@ def find_base(regressor: Regressor, *, seed: int = 0) -> BaseParameters:
     independent = _first_independent(scaled, math.sqrt(kept * dropped), _preference(regressor))
     if kept < _GAP * dropped or len(independent) != rank:
         raise EstimationError(
-            f"the rank of robot {robot.name}'s model cannot be told: the smallest pivot kept is "
+            f"the rank of robot {robot.name}'s model is not certain: the smallest pivot kept is "
             f"{kept:.2g}, the largest dropped {dropped:.2g} (relative to {look.pivots[0]:.2g}); "
             "look for axes that are nearly but not quite parallel, or nearly at one place",
             code="unclear-rank",
@@ -219,7 +219,7 @@ def _preference(regressor: Regressor) -> Rows:
 
 
 def _first_independent(scaled: FloatArray, least: float, order: Rows) -> Rows:
-    """Going through the columns in this order, those that add something to the ones before."""
+    """Return, going through the columns in this order, those independent of the ones before."""
     basis = np.zeros((scaled.shape[0], 0))
     kept: list[int] = []
     for column in order:

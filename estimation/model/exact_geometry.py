@@ -27,7 +27,7 @@ _STEP_RAD = math.pi / 12
 
 
 def meant_robot(robot: Robot) -> Robot:
-    """The arm whose axes are where those of a robot file with rounded numbers are meant to be.
+    """Return the arm with its axes exactly where a robot file with rounded numbers means them.
 
     Args:
         robot: As its file states it.
@@ -38,7 +38,7 @@ def meant_robot(robot: Robot) -> Robot:
     """
     poses = [np.array(pose) for pose in joint_poses(robot)]
     offsets = np.array([pose[:3, 3] for pose in poses])
-    # What joint 1 stands on tells nothing, but how its axis stands to gravity does.
+    # What joint 1 stands on does not matter, but how its axis stands to gravity does.
     gravity = poses[0][:3, :3].T @ np.array(robot.gravity_m_s2)
     gravity[np.abs(gravity) < ANGLE_RAD * np.linalg.norm(gravity)] = 0.0
     length_m = float(np.linalg.norm(offsets[1:], axis=1).sum())

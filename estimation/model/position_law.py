@@ -23,7 +23,7 @@ from estimation.types import Flags, FloatArray
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PositionLaw:
-    """What the boards were told; arrays of shape (n, joints) or (joints,), gains at the motor.
+    """Commands of the boards; arrays of shape (n, joints) or (joints,), gains at the motor.
 
     Attributes:
         reference_rad: Joint angles.
@@ -59,7 +59,7 @@ class PositionLaw:
 
 
 def law_of(robot: Robot, segment: Segment) -> PositionLaw:
-    """Return what the boards were told during a segment of a recording.
+    """Return the commands that the boards were sent during a segment of a recording.
 
     A reply holds what was measured when the exchange before it ended
     (`estimation.recordings.board_effects`): what a row measures is the moment from which the
@@ -120,7 +120,7 @@ class Boards:
     """The law of all boards, computed at the joints.
 
     Args:
-        law: What they are told.
+        law: What they are sent.
         step_s: How often the law is computed here; on the boards every 25 µs.
         dq_rad_s: Joint velocities at the beginning, shape (joints,).
     """

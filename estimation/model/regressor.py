@@ -152,7 +152,7 @@ class Regressor:
         joints = self.parameters.joint_count
         if array.ndim != 2 or array.shape[1] != joints:
             raise DatasetError(
-                f"motion has the shape {array.shape}: (n, {joints}) is due", code="wrong-shape"
+                f"motion has the shape {array.shape}: expected (n, {joints})", code="wrong-shape"
             )
         if not np.isfinite(array).all():
             row = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])

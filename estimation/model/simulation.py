@@ -108,11 +108,11 @@ def simulate_closed_loop(
 
     Args:
         arm: The arm.
-        law: What the boards are told in each cycle.
+        law: What the boards are sent in each cycle.
         q0_rad: Joint angles at the beginning, shape (joints,).
         dq0_rad_s: Their velocities.
         period_s: Length of a cycle.
-        tau0_nm: Torques at the beginning, which tell what integrators hold; None for empty ones.
+        tau0_nm: Torques at the beginning, which set what integrators hold; None for empty ones.
 
     Returns:
         The motion at the beginnings of the cycles.

@@ -1,4 +1,4 @@
-"""What boards do to the values of their replies, and what is to be added to undo it.
+"""What boards do to the values of their replies, and the corrections that undo it.
 
 Position, velocity and current of one reply are latched together, when the exchange before it ended;
 they belong to one moment except for the lag of the board's own filters: the position has none,
@@ -54,8 +54,8 @@ def board_effects(recording: Recording) -> BoardEffects | None:
     """Return what the boards of a recording do; None where no boards measured it.
 
     Raises:
-        RecordingError: The recording does not tell.
-        DatasetError: It has no such board as its robot says.
+        RecordingError: The recording does not say.
+        DatasetError: A board of its robot is missing in it.
     """
     if recording.is_import:
         return None
@@ -98,7 +98,7 @@ def board_of(recording: Recording, name: str) -> BoardBehaviour:
 
 
 def held_delay_s(period_s: float, lag_s: float) -> float:
-    """C = T/2 − τ + T/(exp(T/τ) − 1): how late a held reference seems to be.
+    """Return how late a held reference seems to be: c = T/2 − τ + T/(exp(T/τ) − 1).
 
     The board's current is a sawtooth about its mean, which falls by gain·rate·T in each frame. What
     a low-pass makes of it, sampled at the end of each frame, lies gain·rate·c below the mean: Kp

@@ -23,7 +23,7 @@ _EVEN = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Evenly spaced times of a piece of a run.
+    """Evenly spaced times of a part of a segment.
 
     Attributes:
         times_s: When values are wanted, shape (n,).
@@ -38,11 +38,11 @@ class Grid:
 
 
 def make_grid(taken_s: FloatArray, first: int, last: int, period_s: float) -> Grid:
-    """Evenly spaced times within those at which values were taken.
+    """Return evenly spaced times within those at which values were taken.
 
     Args:
-        taken_s: When the values of the piece were taken, counted from the run's first one.
-        first: Number of the first wanted time, in periods since the run's first value.
+        taken_s: When the values of the part were taken, counted from the segment's first one.
+        first: Number of the first wanted time, in periods since the segment's first value.
         last: Number of the one after the last.
         period_s: Between two wanted times.
     """
@@ -66,7 +66,7 @@ def make_grid(taken_s: FloatArray, first: int, last: int, period_s: float) -> Gr
 
 
 def at(grid: Grid, taken_s: FloatArray, values: FloatArray, *, ahead_s: float = 0.0) -> FloatArray:
-    """Values at the grid's times.
+    """Return values at the grid's times.
 
     Args:
         grid: The times.
@@ -86,7 +86,7 @@ def at(grid: Grid, taken_s: FloatArray, values: FloatArray, *, ahead_s: float = 
 
 
 def widened(is_in_gap: Flags, times: int = 3) -> Flags:
-    """Gaps with so many times their length to either side: a filter feels them there."""
+    """Return gaps widened by so many times their length on either side: filters feel them there."""
     wide = is_in_gap.copy()
     edges = np.flatnonzero(np.diff(np.concatenate([[0], is_in_gap.view(np.int8), [0]])))
     for begin, end in edges.reshape(-1, 2):

@@ -1,4 +1,4 @@
-"""Which samples of a recording can be used, in segments without a long gap: looks at flags only.
+"""Find the samples of a recording that can be used, in segments without a long gap.
 
 A gap of more than `GAP_MAX_S` ends a segment. Across shorter ones, a cycle left out or a reply
 lost, filters go on (`estimation.recordings.uniform_rows`), but what lies in them never counts. What
@@ -79,7 +79,7 @@ class DatasetSummary:
 
 
 class UsableRows:
-    """Runs of usable rows of a recording.
+    """Segments of usable rows of a recording.
 
     Args:
         recording: Open; read block by block.
@@ -94,7 +94,7 @@ class UsableRows:
         summary: What was used and what not.
 
     Raises:
-        RecordingError: It does not tell what its boards do to values.
+        RecordingError: It does not say what its boards do to values.
         DatasetError: Its times do not rise, or it states no period.
     """
 
@@ -196,7 +196,7 @@ class UsableRows:
         return np.asarray(is_active & is_wanted.all(axis=1))
 
     def _united(self, segments: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Run with only a short gap between them are one."""
+        """Join segments with only a short gap between them."""
         recording = self._recording
         united: list[tuple[int, int]] = []
         for begin, end in segments:
@@ -233,7 +233,7 @@ class UsableRows:
         return joined
 
     def _without(self, usable: Flags, wrong: Flags, reason: str) -> Flags:
-        """Take rows away, and counts those that were still there (all, of the first reason)."""
+        """Take rows away, and count those that were still there (all, of the first reason)."""
         is_first = reason == _NOT_CHOSEN[self._chosen]
         self._count(reason, int((wrong if is_first else usable & wrong).sum()))
         result: Flags = usable & ~wrong

@@ -97,7 +97,7 @@ def student_interval(
     if replicates.size < 2 or not degrees > 0:
         raise DatasetError(
             f"{replicates.size} replicates with {degrees:g} degrees of freedom give no interval: "
-            "at least 2, and more than 0, are due",
+            "expected at least 2, and more than 0",
             code="few-replicates",
         )
     half = float(stdtrit(degrees, 0.975)) * float(np.std(replicates, ddof=1))

@@ -84,7 +84,7 @@ def bootstrap_blocks(
     labels = np.asarray(blocks)
     if labels.shape != tau.shape:
         raise DatasetError(
-            f"block numbers have the shape {labels.shape}: one for each of {tau.size} rows is due",
+            f"block numbers have the shape {labels.shape}: expected one per row of {tau.size}",
             code="different-shapes",
         )
     order = np.argsort(labels, kind="stable")
@@ -92,11 +92,11 @@ def bootstrap_blocks(
     count = starts.size + 1
     if count < 2:
         raise DatasetError(
-            "all rows are in one block, at least 2 are due: use shorter blocks or a longer record",
+            "all rows are in one block, expected at least 2: use shorter blocks or a longer record",
             code="one-block",
         )
     if replicates < 1:
-        raise DatasetError(f"{replicates} replicates, at least 1 is due", code="few-replicates")
+        raise DatasetError(f"{replicates} replicates, expected at least 1", code="few-replicates")
     factors = _Factors(phi)
     fit = factors.fit(phi, tau)
     with_errors = np.column_stack([factors.q, fit.residuals])[order]
@@ -124,7 +124,7 @@ class _Factors:
             columns = ", ".join(str(column) for column in np.flatnonzero(weights > _INVOLVED))
             raise DatasetError(
                 f"the regressor has rank {np.sum(~missing)} of {phi.shape[1]}: columns {columns} "
-                "are zero or depend linearly on each other, so the data do not tell their "
+                "are zero or depend linearly on each other, so the data do not determine their "
                 "parameters; use data that move differently, or leave a column out",
                 code="rank-deficient",
             )
@@ -147,13 +147,13 @@ def _checked(regressor: ArrayLike, target: ArrayLike) -> tuple[FloatArray, Float
     if phi.ndim != 2 or not phi.shape[1] or tau.shape != phi.shape[:1]:
         raise DatasetError(
             f"the regressor has the shape {phi.shape} and the target {tau.shape}: "
-            "(n, p) and (n,) are due",
+            "expected (n, p) and (n,)",
             code="different-shapes",
         )
     rows, columns = phi.shape
     if rows < columns:
         raise DatasetError(
-            f"{rows} rows for {columns} parameters: at least {columns} are due; use more data or "
+            f"{rows} rows for {columns} parameters: expected at least {columns}; use more data or "
             "fewer parameters",
             code="few-rows",
         )

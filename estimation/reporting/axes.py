@@ -1,4 +1,4 @@
-"""What the panels of all figures share: limits, labels with units, legends, words where nothing is.
+"""Parts that the panels of all figures share: limits, labels with units, legends, notes.
 
 Data stay in SI; only ticks and labels have prefixes.
 """
@@ -95,7 +95,7 @@ def write_label(axis: Axis, text: str, unit: str, peak: float, *, is_linear: boo
 
 
 def legend_above(axes: Axes, handles: Sequence[Artist], labels: Sequence[str]) -> None:
-    """A legend in one line above the panel, at the right.
+    """Draw a legend in one line above the panel, at the right.
 
     Args:
         axes: The panel.

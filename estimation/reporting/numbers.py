@@ -1,6 +1,6 @@
 """How figures, pages and tables write numbers and names, to be read.
 
-Nothing here knows where the words will stand; escaping is up to whoever writes them.
+Nothing here knows where the words will stand; escaping is up to the caller.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def interval_text(value: float, low: float | None, high: float | None, unit: str
 
 
 def fixed_text(value: float | None, decimals: int) -> str:
-    """A number of a column, whose points stand below each other; as a power where that hides it.
+    """Return a number with fixed decimals, to align in a column; as a power where too small for it.
 
     Args:
         value: Which.
@@ -93,7 +93,7 @@ def _power(exponent: int) -> str:
 
 
 def shorten(text: str, length: int) -> str:
-    """A text that fits: the middle of a long one is left out, and what cannot be printed replaced.
+    """Return a text that fits: without the middle of a long one or what cannot be printed.
 
     Args:
         text: Any, a file's name for one.

@@ -1,4 +1,4 @@
-"""What the record of one moving axis needs before a regression: pure computation.
+"""Filters and derivatives for the record of one moving axis: pure computation.
 
 The usual way is low-pass of the position → central differences → columns of the regressor at the
 full rate. Rows are samples at a constant rate.
@@ -54,7 +54,7 @@ def low_pass(values: ArrayLike, *, order: int, cutoff_hz: float, rate_hz: float)
 
 
 def central_difference(values: ArrayLike, *, rate_hz: float) -> FloatArray:
-    """Derivative by (x[i+1] - x[i-1])/2h, of second order: its error is h²/6·x‴.
+    """Return the derivative by (x[i+1] - x[i-1])/2h, of second order: its error is h²/6·x‴.
 
     The first and the last value are one-sided, (x[1] - x[0])/h, and of first order only. Applied
     twice, for accelerations, the outermost values are therefore wrong whatever the rate, 1/2 and
@@ -105,7 +105,7 @@ def second_difference(values: ArrayLike, *, rate_hz: float) -> FloatArray:
 
 
 def derivative(values: ArrayLike, *, rate_hz: float) -> FloatArray:
-    """Derivative from three neighbours on either side, of sixth order.
+    """Return the derivative from three neighbours on either side, of sixth order.
 
     (45(x[i+1] - x[i-1]) - 9(x[i+2] - x[i-2]) + (x[i+3] - x[i-3]))/60h. Of a sine it takes
     (ωh)⁶/140: 3e-7 at 30 Hz and 1 kHz, 4e-4 at a tenth of the rate; (x[i+1] - x[i-1])/2h would
@@ -159,7 +159,7 @@ def checked_record(values: ArrayLike, *, more_than: int) -> FloatArray:
     rows = len(array) if array.ndim else 0
     if rows <= more_than:
         raise DatasetError(
-            f"a record of {rows} rows is too short here: more than {more_than} are due",
+            f"a record of {rows} rows is too short here: expected more than {more_than}",
             code="few-rows",
         )
     wrong = np.flatnonzero(~np.isfinite(array.reshape(rows, -1)).all(axis=1))

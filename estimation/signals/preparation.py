@@ -77,7 +77,7 @@ class Prepared:
         return len(self.t_s)
 
     def select(self, rows: slice | Flags) -> Prepared:
-        """Some of the rows."""
+        """Return some of the rows."""
         names = ("t_s", "q_rad", "dq_rad_s", "ddq_rad_s2", "tau_nm", "tau_raw_nm", "use")
         parts: dict[str, Any] = {name: getattr(self, name)[rows] for name in names}
         if self.switching is not None:
@@ -166,7 +166,7 @@ def prepare(
 
 
 def average_periods(prepared: Prepared, period_s: float) -> PeriodAverage:
-    """The mean over the whole periods of a repeated motion; what is left at the end is dropped.
+    """Return the mean over whole periods of a repeated motion; an incomplete last one is dropped.
 
     Args:
         prepared: Rows without a gap.
@@ -243,7 +243,7 @@ class _Filters:
         return slope, self.slope(slope)
 
     def quick_slope(self, values: FloatArray) -> FloatArray:
-        """The slope within a wider band: when it changes its sign matters more than its noise."""
+        """Return the slope within a wider band: when its sign changes matters more than noise."""
         wide_hz = min(_WIDER * self._settings.cutoff_hz, _WIDEST * self._rate_hz)
         cutoff_hz = max(wide_hz, self._settings.cutoff_hz)
         smooth = low_pass(values, order=2, cutoff_hz=cutoff_hz, rate_hz=self._rate_hz)

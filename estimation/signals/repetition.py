@@ -105,7 +105,7 @@ def average_repetitions(prepared: Prepared) -> PeriodAverage:
     if left_s < 2.0 * period_s:
         raise DatasetError(
             f"{prepared.source}: of its motion, which repeats itself after {period_s:.4g} s, "
-            f"{left_s:.4g} s are left once borders are trimmed; two periods are due to average "
+            f"{left_s:.4g} s are left once borders are trimmed; two periods are needed to average "
             "over: record for longer (`armature excite --duration`)",
             code="less-than-two-periods",
         )

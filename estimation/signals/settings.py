@@ -1,4 +1,4 @@
-"""How samples become rows: the settings, and how they are chosen from the samples themselves.
+"""Settings of the preparation, and how they are chosen from the samples themselves.
 
 Each choice comes with a sentence that says why, with figures, for the report.
 """

@@ -86,7 +86,7 @@ def derivative_fft(
     cutoff_hz: float | None = None,
     is_periodic: bool = False,
 ) -> FloatArray:
-    """Derivative by (jω)^order in the frequency domain, exact for a periodic record.
+    """Return the derivative by (jω)^order in the frequency domain, exact for a periodic record.
 
     Args:
         values: One column per signal, shape (n,) or (n, k).
@@ -197,7 +197,7 @@ def choose_cutoff_hz(content_hz: float, rate_hz: float, quiet_hz: float = float(
 
 
 def _bent_noise(frequency_hz: FloatArray, rate_hz: float) -> FloatArray:
-    """What white noise of the position becomes in second differences: |2 sin(πf/rate)|⁴·rate⁴."""
+    """Return what second differences make of white position noise: |2 sin(πf/rate)|⁴·rate⁴."""
     shape: FloatArray = (2.0 * np.sin(np.pi * frequency_hz / rate_hz) * rate_hz) ** 4
     return shape
 
@@ -221,7 +221,7 @@ def _through_spectrum(
     rate_hz: float,
     is_periodic: bool,
 ) -> tuple[FloatArray, FloatArray | None]:
-    """The record without its line through a filter, and the line; None for a periodic record."""
+    """Return the filtered record without its line, and the line; None for a periodic record."""
     array = checked_record(values, more_than=2)
     if not rate_hz > 0.0:
         raise DatasetError(f"a rate of {rate_hz:g} Hz: it must be above 0", code="bad-rate")

@@ -24,7 +24,7 @@ GAIN_TOLERANCE = 0.02
 """How far the gain of the measured velocity may be from 1."""
 DELAY_TOLERANCE_S, PHASE_TOLERANCE = 5e-4, 5e-3
 """How much later or earlier than the position it may be: the larger of this time and of this share
-of 1/ω, ω where motion ends. Slow motion cannot tell shorter delays, nor suffer from them."""
+of 1/ω, ω where motion ends. Slow motion does not show shorter delays, nor suffer from them."""
 _BAND = (1.2, 3.0)
 """Shares of the cut-off frequency between which noise is compared."""
 _SEGMENT_ROWS_MIN = 64

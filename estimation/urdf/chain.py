@@ -47,7 +47,7 @@ def make_chain(
         The chain from the base outwards, and warnings.
 
     Raises:
-        UrdfError: The joints that move are no chain of turning ones; names those in the way.
+        UrdfError: The joints that move are not a chain of turning ones; names those in the way.
     """
     warnings: list[str] = []
     held = _check_locks(tree, source, lock)
@@ -135,7 +135,7 @@ def _check_locks(tree: Tree, source: str, lock: Mapping[str, float]) -> dict[str
 
 
 def _hold(joints: list[UrdfJoint], held: Mapping[str, float]) -> dict[str, float]:
-    """Where joints stand that are held without being told so: at 0, or where their master is."""
+    """Return where joints stand that no option holds: at 0, or where the joint they mimic is."""
     values = {}
     for joint in joints:
         master, factor, offset = joint.mimic or ("", 0.0, 0.0)
@@ -179,7 +179,7 @@ def _moved(body: Body, pose: FloatArray) -> Body:
 
 
 def _from_z_to(axis: FloatArray) -> FloatArray:
-    """The shortest turn that takes z to an axis, shape (4, 4); about x where there are many."""
+    """Return the shortest turn that takes z to an axis, shape (4, 4); about x if there are many."""
     pose = np.eye(4)
     x, y, z = axis
     sine = math.hypot(x, y)

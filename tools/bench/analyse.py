@@ -57,7 +57,7 @@ def report(recording: Path, directory: Path | None, name: str, *, is_json: bool)
             "'.[estimation,report]'), or `armature bench analyse` on another computer"
         )
         return OK
-    # SciPy and Matplotlib take a second: only whoever needs them waits for them.
+    # SciPy and Matplotlib take a second: only commands that need them wait for them.
     from estimation.bench.analysis import analyse_bench
 
     result, picture = analyse_bench(recording, made_by=__version__)

@@ -1,6 +1,6 @@
 """Friction from the bench into a robot file, as priors: all of it or nothing, and never unasked.
 
-What does not belong into that file is told at once, and what was there is kept in a copy.
+What does not belong in that file is reported at once, and what was there is kept in a copy.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def apply_friction(
         target: The file to write; a copy of what is there is kept.
 
     Returns:
-        What was done, as `--json` tells it.
+        What was done, as `--json` prints it.
 
     Raises:
         ConfigError: It does not belong into that file; nothing is written.
@@ -135,7 +135,7 @@ def _misfits(robot: Robot, results: Sequence[BenchResult]) -> Iterator[str]:
 
 
 def _replace(path: Path, data: bytes) -> tuple[bool, str | None]:
-    """Write a file unless it is so already; tells whether, and where a copy of the old one is."""
+    """Write a file unless it is so already; return whether, and where a copy of the old one is."""
     backup = None
     if os.path.lexists(path):
         old = path.read_bytes()

@@ -50,7 +50,7 @@ def format_table(table_format: str, rows: Sequence[Row], applied: Mapping[str, A
     Args:
         table_format: One of `FORMATS`.
         rows: The joints.
-        applied: What was written into a robot file, if anything; JSON tells it too.
+        applied: What was written into a robot file, if anything; JSON has it too.
 
     Returns:
         Whole lines.

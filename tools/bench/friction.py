@@ -53,7 +53,7 @@ from tools.shared.progress import progress_bar
 
 OUTPUT_SUFFIXES = (".h5", ".toml", ".json", ".png", ".pdf", ".html")
 _SERIAL_TIMEOUT_MS = 50
-"""A laptop is no real-time computer, and an unloaded joint on a bench no arm."""
+"""A laptop is not a real-time computer, and an unloaded joint on a bench is not an arm."""
 _EXAMPLE = """\
   armature bench friction --robot laas4 --joint joint3 --link mock --fast --out bench
   armature bench friction --robot bench1 --joint joint1 --link mock --fast --out b \\
@@ -192,7 +192,7 @@ def _joint(robot: DrivenRobot, name: str) -> DrivenJoint:
 
 
 def _check(test: BenchOptions, run: RunOptions, mock: MockOptions, *, is_fast: bool) -> None:
-    """What can be found wrong before anything starts.
+    """Check the options before anything starts.
 
     Raises:
         ConfigError: Options contradict each other or are out of range; lists every problem.
@@ -233,7 +233,7 @@ def _check_target(target: Path) -> None:
     outputs = [target.with_suffix(suffix) for suffix in OUTPUT_SUFFIXES]
     for path in (*outputs, journal_of(target)):
         if os.path.lexists(path):
-            problems.append(f"{path} is there already and is not overwritten: choose another --out")
+            problems.append(f"{path} exists and is not overwritten: choose another --out")
     parent = next(path for path in target.absolute().parents if path.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK):
         problems.append(f"--out {target.parent}: {parent} cannot be written to")
@@ -312,7 +312,7 @@ def _run(
 
 
 def _say_why(target: Path) -> None:
-    """What else is known of a test that failed."""
+    """Say what else is known of a test that failed."""
     # It may have ended before it began, on a computer that has no SciPy.
     with contextlib.suppress(EstimationError, DaqError, ModuleNotFoundError):
         from estimation.bench.analysis import explain_end

@@ -111,7 +111,7 @@ def plan_bench(
     if arm is None and len(plan.plateaus) < PLATEAUS_MIN:
         problem = (
             f"--speeds, --repetitions: {len(plan.plateaus)} plateaus, at least {PLATEAUS_MIN} are "
-            "due for a result"
+            "needed for a result"
         )
         raise ConfigError(f"bench of joint {joint.name}", [problem])
     return plan

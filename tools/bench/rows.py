@@ -1,6 +1,6 @@
 """Results of the friction bench from their files, one row per joint: what `bench table` shows.
 
-Of several results of a joint the newest counts, and everything that does not is told on stderr.
+Of several results of a joint the newest counts, and everything that does not is reported on stderr.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def find_results(paths: Sequence[Path]) -> list[Found]:
         At least one.
 
     Raises:
-        DatasetError: A file that was named is no result, or there is none at all.
+        DatasetError: A file that was named is not a result, or there is none at all.
     """
     found: list[Found] = []
     seen: set[str] = set()

@@ -109,9 +109,9 @@ def _checked_format(arguments: argparse.Namespace) -> str:
         if path is not None and not path.name:
             problems.append(f"{option} '{path}': expected the name of a file")
         elif path is not None and os.path.lexists(path) and not path.is_file():
-            problems.append(f"{option} {path}: is there and is no ordinary file")
+            problems.append(f"{option} {path}: exists and is not an ordinary file")
     if arguments.out is not None and os.path.lexists(arguments.out):
-        problems.append(f"--out {arguments.out}: is there already and is not overwritten")
+        problems.append(f"--out {arguments.out}: exists and is not overwritten")
     if arguments.to is not None and arguments.to.suffix != ".toml":
         problems.append(f"--to {arguments.to}: expected a name that ends in .toml")
     if problems:

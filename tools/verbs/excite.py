@@ -100,7 +100,7 @@ def _excite(arguments: argparse.Namespace) -> int:
     if find_spec("pinocchio") is None or find_spec("scipy") is None:
         say("armature: this takes Pinocchio and SciPy: pip install '.[estimation]'")
         return FAILED
-    # They take a second: only whoever needs them waits for them.
+    # They take a second: only commands that need them wait for them.
     from estimation.excitation.search import find_excitation
 
     parameters = _parameters(robot, arguments.terms)
@@ -152,7 +152,7 @@ def _unknown(robot: Robot, found: Excitation) -> list[str]:
 
 
 def _check(settings: ExcitationSettings, robot: Robot, out: Path, *, robot_source: str) -> None:
-    """What can be found wrong before anything is computed.
+    """Check the options before anything is computed.
 
     Raises:
         ConfigError: Options cannot be used; lists every problem.
@@ -162,7 +162,7 @@ def _check(settings: ExcitationSettings, robot: Robot, out: Path, *, robot_sourc
     if out.suffix not in _SUFFIXES:
         problems.append(f"--out {out}: expected a name that ends in {' or '.join(_SUFFIXES)}")
     if os.path.lexists(out):
-        problems.append(f"--out {out}: is there already and is not overwritten")
+        problems.append(f"--out {out}: exists and is not overwritten")
     elif not parent.is_dir():
         problems.append(f"--out {out}: there is no directory {parent}")
     elif not os.access(parent, os.W_OK):

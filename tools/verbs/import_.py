@@ -194,7 +194,7 @@ def _pairs(option: str, words: Sequence[str], problems: list[str]) -> dict[str, 
                 f"{option} {word}: expected NAME=…, NAME one of {', '.join(QUANTITIES)}"
             )
         elif key in pairs:
-            problems.append(f"{option} {word}: {key} is there already; join columns with commas")
+            problems.append(f"{option} {word}: {key} is given already; join columns with commas")
         pairs[key] = value
     return pairs
 

@@ -1,4 +1,4 @@
-"""What the panels of the friction bench's figure share: plateaus, speeds, a box of numbers."""
+"""Parts shared by the panels of the friction bench's figure: plateaus, speeds, a box of numbers."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def set_speeds(axes: Axes, picture: BenchPicture, points: PlateauColumns) -> flo
 def draw_box(
     axes: Axes, rows: Sequence[tuple[str, EstimatedQuantity | None, str]], y: float
 ) -> None:
-    """A box of numbers at the left.
+    """Draw a box of numbers at the left.
 
     Args:
         axes: The panel.

@@ -44,7 +44,7 @@ _OTHER_LINES: Final = (":", "-.", (0, (6, 1, 1, 1, 1, 1)))
 
 
 def draw_friction(figure: Figure, result: BenchResult, picture: BenchPicture) -> None:
-    """The five panels of friction.
+    """Draw the five panels of friction.
 
     Args:
         figure: An empty one.

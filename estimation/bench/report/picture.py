@@ -154,7 +154,7 @@ def _column(values: Any) -> FloatArray:
 
 
 def fit_at(picture: BenchPicture, motor_velocity_rad_s: FloatArray) -> FloatArray:
-    """The selected model's torque at any speed; friction jumps at 0, so nothing is read across it.
+    """Return the selected model's torque at any speed, never interpolated across the jump at 0.
 
     Args:
         picture: Whose fit.

@@ -1,6 +1,6 @@
 """How figure, page and tables of the friction bench write numbers and names, to be read.
 
-Nothing here knows where the words will stand; escaping is up to whoever writes them.
+Nothing here knows where the words will stand; escaping is up to the caller.
 """
 
 from __future__ import annotations
