@@ -7,8 +7,8 @@ q̈(t)  =     −Σ (kω₀)² (αₖ sin(kω₀t) + βₖ cos(kω₀t))
 ```
 
 At t = 0 velocity and acceleration vanish when Σ kαₖ = 0 and Σ k²βₖ = 0, and then at the end of each
-period, too. Coefficients are drawn from the null space of these two sums, so that whoever optimises
-them has N − 1 free sines and N − 1 free cosines per joint and need not think of the ends.
+period, too. Coefficients are drawn from the null space of these two sums, so that the search
+for them has N − 1 free sines and N − 1 free cosines per joint and need not think of the ends.
 
 A duration that is not a whole number of periods ends by slowing down time: the motion goes on along
 its path as q(s(t)), where ds/dt falls from 1 to 0 within `FADE_S`, twice differentiable. Positions
@@ -19,16 +19,32 @@ are then those of the Fourier series and speeds no higher; accelerations gain up
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from estimation.excitation.motion import SampledMotion
 from estimation.types import FloatArray
 
 FADE_S = 1.0
 """Time in which a motion comes to rest that is cut off within a period; less when it is short."""
 _WHOLE_S = 1e-6
 """A duration is a whole number of periods when it is this near to one."""
+
+
+class SampledMotion(NamedTuple):
+    """Samples of a motion.
+
+    Attributes:
+        t_s: Times, shape (n_samples,).
+        q_rad: Joint angles, shape (n_samples, n_joints).
+        dq_rad_s: Their velocities, of the same shape.
+        ddq_rad_s2: Their accelerations, of the same shape.
+    """
+
+    t_s: FloatArray
+    q_rad: FloatArray
+    dq_rad_s: FloatArray
+    ddq_rad_s2: FloatArray
 
 
 @dataclass(frozen=True, slots=True)

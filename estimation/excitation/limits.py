@@ -26,7 +26,7 @@ import numpy as np
 
 from daq.robot import Joint, Robot
 from estimation.excitation.clearance import Capsules
-from estimation.excitation.motion import SampledMotion
+from estimation.excitation.fourier import SampledMotion
 from estimation.model.parameters import cad_vector, coupling_matrix
 from estimation.model.regressor import Regressor
 from estimation.types import FloatArray

@@ -20,9 +20,8 @@ from estimation.errors import ExcitationError
 from estimation.excitation.candidates import CandidateSpace
 from estimation.excitation.coverage import Coverage, find_coverage
 from estimation.excitation.evolution import Evolution
-from estimation.excitation.fourier import FourierTrajectory
+from estimation.excitation.fourier import FourierTrajectory, SampledMotion
 from estimation.excitation.limits import CLEARANCE_M, ArmLimits, Limit
-from estimation.excitation.motion import SampledMotion
 from estimation.excitation.settings import ExcitationSettings, Objective
 from estimation.model.base import BaseParameters, find_base
 from estimation.model.parameters import Parameters

@@ -1,4 +1,9 @@
-"""Rows of foreign files as samples at a constant rate: what is left out, joined or interpolated."""
+"""Rows of foreign files as samples at a constant rate: what is left out, joined or interpolated.
+
+Angles that were written within one turn are joined: a step of about 2π from row to row is a wrap,
+as no joint makes a turn from one row to the next while it hardly moves between the others. Fewer
+steps are taken for wraps than `numpy.unwrap` does.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +21,13 @@ from estimation.importing.sampling import (
     resample,
 )
 from estimation.importing.time_stamps import rising_rows
-from estimation.importing.wraps import unwrap
 from estimation.types import FloatArray, Rows
 
 ROWS_MIN = 10
 """Of a file, and of those with a time."""
+_TURN = 2.0 * np.pi
+_NEAR_RAD = 0.5
+"""How far a wrap may be from a turn, and how little a joint moves from row to row otherwise."""
 
 
 def make_even(
@@ -110,3 +117,23 @@ def _unwrap(values: dict[str, FloatArray], joints: Sequence[str], rows: Rows) ->
                     "unwrapped"
                 )
     return notes
+
+
+def unwrap(q_rad: FloatArray) -> tuple[FloatArray, list[int]]:
+    """Join angles at their wraps.
+
+    Args:
+        q_rad: Shape (n,); where it is NaN nothing is known.
+
+    Returns:
+        The angles, and the rows before which they wrapped.
+    """
+    known = np.flatnonzero(np.isfinite(q_rad))
+    steps = np.diff(q_rad[known])
+    is_wrap = np.abs(np.abs(steps) - _TURN) < _NEAR_RAD
+    if not is_wrap.any() or np.median(np.abs(steps)) >= _NEAR_RAD:
+        return q_rad, []
+    turns = np.concatenate([[0.0], np.cumsum(np.where(is_wrap, -np.sign(steps), 0.0))])
+    joined = q_rad.copy()
+    joined[known] += _TURN * turns
+    return joined, [int(row) for row in known[1:][is_wrap]]

@@ -21,7 +21,7 @@ from estimation.importing.files import ArrayFile
 from estimation.importing.hints import list_columns, suggest_map
 from estimation.importing.mapping import NONE, Taken, take
 from estimation.importing.sampling import Sampling
-from estimation.recordings.finite_values import only_numbers
+from estimation.recordings.spikes import only_numbers
 from estimation.types import Flags, FloatArray
 
 Side = Literal["joint", "motor"]

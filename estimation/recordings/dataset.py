@@ -23,10 +23,9 @@ import numpy as np
 from daq.recording import Recording, open_recording
 from estimation.errors import DatasetError
 from estimation.recordings.board_effects import held_delay_s
-from estimation.recordings.finite_values import only_numbers
 from estimation.recordings.sample_times import SampleTimes, is_in_time
 from estimation.recordings.segment import Segment
-from estimation.recordings.spikes import find_spikes
+from estimation.recordings.spikes import find_spikes, only_numbers
 from estimation.recordings.uniform_rows import at, make_grid
 from estimation.recordings.usable_rows import (
     GAP_MAX_S,

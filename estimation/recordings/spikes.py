@@ -1,4 +1,6 @@
-"""Single samples that stand far off both neighbours: pure computation.
+"""Values that must not count: what is not a number, and outliers. Pure computation.
+
+An outlier is a single sample that stands far off both neighbours.
 
 With d[k] = x[k] - (x[k-1] + x[k+1])/2, one wrong value of height h leaves -h/2, h, -h/2: opposite
 in sign to both sides. A step, such as Coulomb friction where a joint turns round, leaves h/2, -h/2
@@ -7,8 +9,11 @@ and is never taken for one, however high. Two wrong values in a row are a step a
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from daq.recording.tables.arrays import VALUE_MAX
 from estimation.types import Flags, FloatArray
 
 _SIDES = 0.3
@@ -20,6 +25,19 @@ _COUNTS = 10.0
 """A sensor that flickers by so many of its counts has no spikes."""
 _SHARE_MAX = 0.01
 """Where more than that stands out, the signal is like this."""
+
+
+def is_number(values: Any, limit: float | FloatArray = VALUE_MAX) -> Flags:
+    """Return which values are finite, and no larger than any that is measured."""
+    with np.errstate(invalid="ignore"):
+        result: Flags = np.abs(values) <= limit
+    return result
+
+
+def only_numbers(values: FloatArray) -> FloatArray:
+    """Return the values, with NaN for what is not a number."""
+    is_known = is_number(values)
+    return values if is_known.all() else np.where(is_known, values, np.nan)
 
 
 def find_spikes(values: FloatArray) -> Flags:

@@ -7,7 +7,7 @@ counts:
 - Where the robot is active and all joints follow a trajectory (`joint_mode` play), if the recording
   has any of it; else where it is active and no joint is off. An imported recording (link `import`)
   is used whole: nobody commanded anything there.
-- Values that are numbers (`estimation.recordings.finite_values`), and commands that the joint's
+- Values that are numbers (`estimation.recordings.spikes`), and commands that the joint's
   board can be sent.
 - A reply is older than the command beside it: what row k measured was latched when exchange k - 1
   ended, and until then command k - 2 was obeyed. The first two rows of a mode show the one before.
@@ -25,7 +25,7 @@ from daq.recording import Mode, Recording, State
 from daq.recording.layout import COLUMNS
 from estimation.errors import DatasetError
 from estimation.recordings.board_effects import BoardEffects, board_effects
-from estimation.recordings.finite_values import is_number
+from estimation.recordings.spikes import is_number
 from estimation.types import Flags
 
 OLDER_REPLIES = 2

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from scipy import signal
 
 from daq.robot import Robot, load_robot
-from estimation.excitation.fourier import FreeCoefficients
-from estimation.excitation.motion import SampledMotion
+from estimation.excitation.fourier import FreeCoefficients, SampledMotion
 from estimation.identification.data.factors import Factors
 from estimation.identification.data.reduction import Reducer
 from estimation.identification.estimators.bounds import Bounds, bounds_of

@@ -12,7 +12,7 @@ from recording_maker import make_recording
 
 from daq.robot import parse_robot, robot_text
 from daq.samples.columns import behaviour_of
-from estimation.excitation.motion import SampledMotion
+from estimation.excitation.fourier import SampledMotion
 from estimation.model.parameters import cad_vector, choose_parameters
 from estimation.model.regressor import Regressor
 from firmware_protocol.profiles import ARM

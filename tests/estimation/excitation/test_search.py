@@ -15,8 +15,8 @@ from daq.robot import Robot
 from estimation.errors import ExcitationError
 from estimation.excitation.clearance import Capsules
 from estimation.excitation.evolution import Evolution
+from estimation.excitation.fourier import SampledMotion
 from estimation.excitation.limits import CLEARANCE_M, ArmLimits, Limit
-from estimation.excitation.motion import SampledMotion
 from estimation.excitation.search import Excitation, find_excitation
 from estimation.excitation.settings import ExcitationSettings
 from estimation.model.base import condition_numbers, find_base

@@ -12,11 +12,11 @@ from refusals import refused
 
 from daq.robot import Robot, parse_robot, robot_text
 from estimation.errors import DatasetError, OptionError
+from estimation.importing.even_rows import unwrap
 from estimation.importing.files import read_array_file
 from estimation.importing.measurements import ImportOptions, Measurements, measure
 from estimation.importing.sampling import find_rate, resample
 from estimation.importing.time_stamps import rising_rows
-from estimation.importing.wraps import unwrap
 
 ROWS = 1000
 Arrays = dict[str, np.ndarray]

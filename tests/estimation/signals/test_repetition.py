@@ -10,8 +10,7 @@ from identification_examples import fourier_motion, prepared
 from refusals import refused
 
 from estimation.errors import DatasetError
-from estimation.excitation.fourier import FreeCoefficients
-from estimation.excitation.motion import SampledMotion
+from estimation.excitation.fourier import FreeCoefficients, SampledMotion
 from estimation.signals.preparation import Prepared
 from estimation.signals.repetition import average_repetitions, find_period_s
 
