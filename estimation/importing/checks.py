@@ -13,7 +13,7 @@ import numpy as np
 from daq.robot import Robot
 from estimation.errors import DatasetError
 from estimation.importing.mapping import Taken
-from estimation.recordings.spikes import find_spikes
+from estimation.recordings.spikes import find_outliers
 from estimation.types import Flags, FloatArray
 
 _TOLERANCE = 0.05
@@ -118,7 +118,7 @@ def check_ranges(robot: Robot, q_rad: FloatArray, tau_nm: FloatArray, t_s: Float
         Sentences about what is odd.
     """
     notes = []
-    alone, alone_nm = find_spikes(q_rad), find_spikes(tau_nm)
+    alone, alone_nm = find_outliers(q_rad), find_outliers(tau_nm)
     for number, joint in enumerate(robot.joints):
         limits = joint.limits
         q, tau = (values[np.isfinite(values)] for values in (q_rad[:, number], tau_nm[:, number]))

@@ -25,7 +25,7 @@ from estimation.errors import DatasetError
 from estimation.recordings.board_effects import held_delay_s
 from estimation.recordings.sample_times import SampleTimes, is_in_time
 from estimation.recordings.segment import Segment
-from estimation.recordings.spikes import find_spikes, only_numbers
+from estimation.recordings.spikes import find_outliers, only_numbers
 from estimation.recordings.uniform_rows import at, make_grid
 from estimation.recordings.usable_rows import (
     GAP_MAX_S,
@@ -258,7 +258,7 @@ class _Reader:
             sound &= ~np.isnan(values).any(axis=1)
         judged = np.flatnonzero(sound)
         for name in names[:2]:
-            sound[judged] &= ~find_spikes(columns[name][judged]).any(axis=1)
+            sound[judged] &= ~find_outliers(columns[name][judged]).any(axis=1)
         if self._has_velocity and not self._is_import:
             sound &= is_in_time(columns[names[0]], columns[names[2]], taken_s)
         if sound.all():

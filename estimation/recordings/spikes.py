@@ -22,7 +22,7 @@ _NOISE = 50.0 * 1.4826
 """How far beyond the usual |d|: 50 standard deviations, of which the median of |d| is 1/1.4826."""
 _OF_RANGE = 0.01
 _COUNTS = 10.0
-"""A sensor that flickers by so many of its counts has no spikes."""
+"""A sensor that flickers by so many of its counts has no outliers."""
 _SHARE_MAX = 0.01
 """Where more than that stands out, the signal is like this."""
 
@@ -40,8 +40,8 @@ def only_numbers(values: FloatArray) -> FloatArray:
     return values if is_known.all() else np.where(is_known, values, np.nan)
 
 
-def find_spikes(values: FloatArray) -> Flags:
-    """Which samples are spikes.
+def find_outliers(values: FloatArray) -> Flags:
+    """Return which samples are outliers.
 
     The first and last two cannot be judged, nor those beside a value that is not a number.
 
@@ -59,15 +59,15 @@ def find_spikes(values: FloatArray) -> Flags:
         size = np.abs(bend)
         limit = np.maximum(_NOISE * _median_above_zero(size), _smallest(values))
         here, before, after = bend[1:-1], bend[:-2], bend[2:]
-        is_spike = (here * before < 0.0) & (here * after < 0.0) & (size[1:-1] > limit)
-        is_spike &= np.minimum(size[:-2], size[2:]) > _SIDES * size[1:-1]
-    is_spike &= is_spike.mean(axis=0) <= _SHARE_MAX
-    found[2:-2] = is_spike
+        is_outlier = (here * before < 0.0) & (here * after < 0.0) & (size[1:-1] > limit)
+        is_outlier &= np.minimum(size[:-2], size[2:]) > _SIDES * size[1:-1]
+    is_outlier &= is_outlier.mean(axis=0) <= _SHARE_MAX
+    found[2:-2] = is_outlier
     return found
 
 
 def _smallest(values: FloatArray) -> FloatArray:
-    """Return what each joint's spikes must exceed whatever the noise, shape (joints,).
+    """Return what each joint's outliers must exceed whatever the noise, shape (joints,).
 
     A joint at rest may flicker by a count now and then and do nothing else: that is much of its own
     range, but little of that of the joint that moves most.

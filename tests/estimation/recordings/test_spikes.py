@@ -14,7 +14,7 @@ from recording_maker import make_recording
 
 from estimation.identification.pipeline import Request, identify
 from estimation.recordings.dataset import read_segments
-from estimation.recordings.spikes import find_spikes
+from estimation.recordings.spikes import find_outliers
 
 ROWS = 26_000
 T_S = np.arange(ROWS) * 1e-3
@@ -42,18 +42,18 @@ def test_zeros_among_positions_and_spikes_among_torques_are_found_and_nothing_el
     rows = places(20, 1)
     rows = rows[np.abs(q[rows]).min(axis=1) > 0.02]
     q[rows] = 0.0
-    assert np.flatnonzero(find_spikes(q).any(axis=1)).tolist() == sorted(rows)
+    assert np.flatnonzero(find_outliers(q).any(axis=1)).tolist() == sorted(rows)
     rows = places(80, 2)
     joints = rows % 4
     tau[rows, joints] += np.where(rows % 2, 8.0, -8.0)
     wanted = np.zeros(tau.shape, bool)
     wanted[rows, joints] = True
-    np.testing.assert_array_equal(find_spikes(tau), wanted)
+    np.testing.assert_array_equal(find_outliers(tau), wanted)
 
 
 @pytest.mark.parametrize("noise", [0.0, 1e-6, 1e-2])
 def test_friction_where_joints_turn_round_is_no_spike(noise: float) -> None:
-    assert not find_spikes(friction(noise)).any()
+    assert not find_outliers(friction(noise)).any()
 
 
 @given(st.floats(-1.0, 1.0), st.floats(-1.0, 1.0), st.integers(5, 90))
@@ -61,7 +61,7 @@ def test_no_step_is_a_spike_not_even_in_two_stages(first: float, second: float, 
     x = np.zeros((100, 1))
     x[row] = min(first, second, key=abs) if first * second > 0.0 else 0.0
     x[row + 1 :] = first
-    assert not find_spikes(x).any()
+    assert not find_outliers(x).any()
 
 
 def test_a_joint_at_rest_may_flicker_by_a_count() -> None:
@@ -69,29 +69,29 @@ def test_a_joint_at_rest_may_flicker_by_a_count() -> None:
     count = 2.0 * np.pi / 4096
     q[:, 1] = count * (np.arange(ROWS) % 977 == 0)
     q[:, 2] = count * np.rint(q[:, 2] / count)
-    assert not find_spikes(q).any()
+    assert not find_outliers(q).any()
     q[5000, 1:3] = 0.7  # which is no count
-    assert np.argwhere(find_spikes(q)).tolist() == [[5000, 1], [5000, 2]]
+    assert np.argwhere(find_outliers(q)).tolist() == [[5000, 1], [5000, 2]]
 
 
 def test_a_signal_that_is_nothing_but_noise_has_none() -> None:
     noise = np.random.default_rng(0).standard_cauchy((ROWS, 1))
-    assert np.mean(find_spikes(noise)) <= 0.01
+    assert np.mean(find_outliers(noise)) <= 0.01
     still = np.zeros((ROWS, 1))
     still[ROWS // 2 :] = noise[: ROWS // 2].clip(-3.0, 3.0)
-    assert np.mean(find_spikes(still)) <= 0.01
+    assert np.mean(find_outliers(still)) <= 0.01
 
 
 @pytest.mark.parametrize("rows", [0, 1, 4, 5])
 def test_few_samples(rows: int) -> None:
-    assert not find_spikes(np.ones((rows, 2))).any()
+    assert not find_outliers(np.ones((rows, 2))).any()
 
 
 def test_what_is_not_a_number_is_left_alone() -> None:
     q = smooth()
     q[100], q[:, 3] = np.nan, np.nan
     q[200, 0] = 5.0
-    assert np.argwhere(find_spikes(q)).tolist() == [[200, 0]]
+    assert np.argwhere(find_outliers(q)).tolist() == [[200, 0]]
 
 
 @pytest.mark.parametrize("link", ["import", "mock"])
