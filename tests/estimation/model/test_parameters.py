@@ -52,18 +52,18 @@ def without_links(*bare: int) -> Robot:
 
 
 @pytest.mark.parametrize(
-    ("bare", "lacks"),
+    ("bare", "names"),
     [
-        ((2,), "no link for joint3"),
-        ((0, 2), "no link for joint1, joint3"),
-        ((0, 1, 2, 3), "no links"),
+        ((2,), " joint3,"),
+        ((0, 2), " joint1, joint3,"),
+        ((0, 1, 2, 3), ""),
     ],
 )
-def test_a_robot_without_links_has_no_cad_and_says_whose(bare, lacks):
+def test_a_robot_without_links_has_no_cad_and_says_whose(bare, names):
     robot = without_links(*bare)
     regressor = Regressor(robot)
     assert cad_vector(robot, regressor.parameters) is None
-    with pytest.raises(EstimationError, match=f"^the robot file has {lacks}, so there is no CAD"):
+    with refused(EstimationError, "no-links", names):
         estimate_cad(dataclasses.replace(example(), regressor=regressor, cad=None))
 
 

@@ -57,7 +57,9 @@ def test_friction_where_joints_turn_round_is_no_spike(noise: float) -> None:
 
 
 @given(st.floats(-1.0, 1.0), st.floats(-1.0, 1.0), st.integers(5, 90))
-def test_no_step_is_a_spike_not_even_in_two_stages(first: float, second: float, row: int) -> None:
+def test_no_step_is_an_outlier_not_even_in_two_stages(
+    first: float, second: float, row: int
+) -> None:
     x = np.zeros((100, 1))
     x[row] = min(first, second, key=abs) if first * second > 0.0 else 0.0
     x[row + 1 :] = first

@@ -308,7 +308,7 @@ def test_pdf_is_vectors_with_letters_and_says_what_it_is(tmp_path: Path) -> None
 
 
 def test_other_endings_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"figure\.jpg: a figure's name ends in \.png or \.pdf"):
+    with pytest.raises(ValueError, match=r"figure\.jpg\b.* \.png .*\.pdf"):
         save_figure(draw_bench(make_load_result(), make_load_picture()), tmp_path / "figure.jpg")
 
 
@@ -356,7 +356,7 @@ def test_results_are_read_without_matplotlib() -> None:
 
 
 def test_arrays_that_belong_together_have_one_length() -> None:
-    with pytest.raises(ValueError, match=r"iq_a has shape \(3,\), but t_s \(2,\)"):
+    with pytest.raises(ValueError, match=r"iq_a .*\(3,\).* t_s .*\(2,\)"):
         BenchPicture(
             t_s=np.zeros(2),
             joint_velocity_rad_s=np.zeros(2),
