@@ -159,8 +159,8 @@ def _options(arguments: argparse.Namespace) -> ImportOptions:
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
         problems.append(f"--delimiter {delimiter!r}: must be one character, such as ; or a tab")
     names = [path.name for path in arguments.files]
-    if len(set(names)) < len(names):
-        problems.append("two files have the same name: rename one of them")
+    if twice := [name for name in names if names.count(name) > 1]:
+        problems.append(f"two files are named {twice[0]}: rename one of them")
     if problems:
         raise ConfigError("import", problems)
     return ImportOptions(
