@@ -179,8 +179,8 @@ def test_soft_limits_are_raised() -> None:
 def test_an_ordinary_user_hears_what_is_missing_and_goes_on() -> None:
     memory, priority, got, after = acquire(0, 0, 65536, 65536)
 
-    assert re.search(r"memory is not locked.* limit is 64 KiB .*memlock unlimited", memory)
-    assert re.search(r"SCHED_FIFO 60 was refused .* limit is 0; .*rtprio 60", priority)
+    assert re.search(r"\b64 KiB .*memlock unlimited", memory)
+    assert re.search(r"SCHED_FIFO 60 .*\b0; .*rtprio 60", priority)
     for sentence in (memory, priority):
         assert "/etc/security/limits.d/armature.conf" in sentence
     assert got == f"False False 0 {CORES} False False"
@@ -191,12 +191,12 @@ def test_an_ordinary_user_hears_what_is_missing_and_goes_on() -> None:
 @needs_root
 def test_a_lower_priority_is_better_than_none() -> None:
     sentence, got, _ = acquire(20, 20, -1, -1)
-    assert "priority 20 in place of 60" in sentence
+    assert re.search(r"\b20\b.*\b60\b", sentence)
     assert got == f"True True 20 {CORES} True False"
 
 
 @pytest.mark.system
 def test_a_core_that_is_not_there() -> None:
     lines = acquire(core=1023)
-    assert re.search(r"core 1023 cannot be used .*0.* change timing.core", lines[0])
+    assert re.search(r"core 1023 .*0.*timing\.core", lines[0])
     assert lines[-1].startswith("False ")
