@@ -111,7 +111,7 @@ def prepare(
         segment: Samples without a gap.
         settings: How.
         switching: From velocities to columns that jump with their sign
-            (`estimation.model.regressor.Regressor.switching`).
+            (`switching` of `estimation.model.regressor`).
 
     Returns:
         Rows; none where the segment is too short for anything to be left.
