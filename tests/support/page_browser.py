@@ -93,17 +93,17 @@ def open_browser(directory: Path) -> Browser:
 
 def assert_drawn(browser: Browser, page: str, width: int, *, ink_min: float) -> None:
     """A page has ink all the way down, and is no wider than the screen."""
-    ruler = """<script>document.title =
-      `${document.documentElement.scrollWidth} in ${innerWidth}`;</script></body>"""
+    ruler = """<script>console.log(
+      `ruler ${document.documentElement.scrollWidth} in ${innerWidth}`);</script></body>"""
     shot = browser.directory / "page.png"
     measured = page.replace("</body>", ruler)
-    browser.show(measured, f"--window-size={width},1800", f"--screenshot={shot}")
+    options = (f"--window-size={width},1800", f"--screenshot={shot}")
+    _, console = browser.show(measured, *options)
     picture = matplotlib.image.imread(shot)[..., :3]
     assert picture.shape[1] == width
     dark = (picture < 0.5).all(axis=2)
     assert ink_min < dark.mean() < 0.5
     for band in range(3):
         assert dark[band * 600 : (band + 1) * 600].any()
-    dom, _ = browser.show(measured, f"--window-size={width},1800", "--dump-dom")
-    title = re.search(r"<title>(\d+) in (\d+)</title>", dom)
-    assert title and int(title[1]) <= int(title[2])
+    rule = re.search(r"ruler (\d+) in (\d+)", "\n".join(console))
+    assert rule and int(rule[1]) <= int(rule[2])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,12 +21,13 @@ QUANTITIES = ("b_eq_nms", "f_nm", "b_joint_nms", "f_motor_nm", "breakaway_nm", "
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("bench")
-    for joint in ("joint3", "joint4"):
-        outcome = friction(directory, *QUICK, joint=joint)
-        assert outcome.exit_code == 0, outcome.err
-    return directory
+def measured(made_once: Callable[..., Path]) -> Path:
+    def fill(directory: Path) -> None:
+        for joint in ("joint3", "joint4"):
+            outcome = friction(directory, *QUICK, joint=joint)
+            assert outcome.exit_code == 0, outcome.err
+
+    return made_once("bench", fill)
 
 
 def test_everything_is_written_where_it_was_asked_for(measured: Path) -> None:

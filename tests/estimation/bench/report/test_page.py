@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from acceptance import ONLY
 from bench_examples import (
     make_bare_result,
     make_load_picture,
@@ -212,7 +213,7 @@ def test_pointing_at_a_plateau_shows_its_numbers(browser: Browser, page: str) ->
     }
 
 
-@pytest.mark.parametrize("width", [1000, 500])
+@pytest.mark.parametrize("width", [pytest.param(1000, marks=ONLY), 500])
 def test_the_page_is_drawn_and_no_wider_than_the_screen(
     browser: Browser, page: str, width: int
 ) -> None:

@@ -15,6 +15,7 @@ import matplotlib as mpl
 import msgspec
 import numpy as np
 import pytest
+from acceptance import ONLY
 from identification_report_example import METHODS, make_example, make_trace
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.legend import Legend
@@ -110,7 +111,17 @@ CASES: dict[str, Case] = {
 }
 
 
-@pytest.fixture(scope="module", params=CASES.values(), ids=CASES.keys())
+QUICK = {"4 joints", "no numbers", "wild"}
+"""Under `make test`: the usual, nothing to draw, and whatever a terminal or a font may choke on."""
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(case, id=name, marks=() if name in QUICK else ONLY)
+        for name, case in CASES.items()
+    ],
+)
 def figures(request: pytest.FixtureRequest) -> tuple[NamedSheet, ...]:
     drawn = draw_figures(*request.param())
     for figure in drawn:

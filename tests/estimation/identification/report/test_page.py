@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from acceptance import ONLY
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from identification_report_example import METHODS, make_example, make_payload
@@ -31,9 +33,13 @@ EVIL = "<script>alert('x')</script>\"&"
 
 
 @pytest.fixture(scope="module")
-def page() -> str:
-    result, traces = make_example(4)
-    return make_page(result, made_at=MADE_AT, figures=draw_figures(result, traces))
+def page(made_once: Callable[..., Path]) -> str:
+    def fill(directory: Path) -> None:
+        result, traces = make_example(4)
+        text = make_page(result, made_at=MADE_AT, figures=draw_figures(result, traces))
+        (directory / "page.html").write_text(text)
+
+    return (made_once("identification-page", fill) / "page.html").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -292,7 +298,7 @@ def test_the_browser_would_have_complained(browser: Browser, page: str) -> None:
     assert len(console) == 1 and "Content Security Policy" in console[0]
 
 
-@pytest.mark.parametrize("width", [1000, 500])
+@pytest.mark.parametrize("width", [pytest.param(1000, marks=ONLY), 500])
 def test_the_page_is_drawn_and_no_wider_than_the_screen(
     browser: Browser, page: str, width: int
 ) -> None:
