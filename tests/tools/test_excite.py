@@ -18,6 +18,8 @@ from daq.motion.trajectory_file import read_trajectory
 from daq.robot import load_robot, robot_text
 from tools.main import main
 
+pytestmark = pytest.mark.chain
+
 
 class Result(NamedTuple):
     exit_code: int

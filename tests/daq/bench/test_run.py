@@ -39,6 +39,8 @@ from hw_mocks.mock_robot import MockRobot
 from hw_mocks.plants.effects import parse_effects
 from hw_mocks.plants.load_arm import MockLoadArm
 
+pytestmark = pytest.mark.chain
+
 JOINT = "joint3"
 FRICTION_A = 0.122 / 31.0 / (1.5 / math.sqrt(3.0) * 60.0 / math.tau / 300.0)
 """Of that joint, as the robot file and the mock have it."""

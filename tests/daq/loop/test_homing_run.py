@@ -15,6 +15,8 @@ from daq.robot.description import Robot
 from daq.stream import messages as m
 from daq.stream.errors import RefusedError
 
+pytestmark = pytest.mark.chain
+
 COUNT_RAD = math.tau / 4096
 HINT_RAD = (0.05, -math.pi / 2 - 0.04, 0.04, -0.03)
 """Off by less than 0.35 of the 0.2 rad between two possible zeros."""

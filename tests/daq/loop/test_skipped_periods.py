@@ -20,6 +20,8 @@ from daq.samples.columns import ColumnDecoder
 from daq.stream import messages as m
 from hw_mocks.clock import VirtualClock
 
+pytestmark = pytest.mark.chain
+
 PERIOD_S = PERIOD_NS * 1e-9
 CYCLES = 250
 CATCH_UP_MAX = 20

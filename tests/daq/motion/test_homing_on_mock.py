@@ -11,6 +11,8 @@ from virtual_arm import VirtualArm
 from daq.motion.homing import IndexSearch, locate_zero
 from daq.robot.description import Robot
 
+pytestmark = pytest.mark.chain
+
 GAINS = (3.0, 0.1, 0.0)
 POSTURE_RAD = (0.3, -1.2, 0.5, 0.8)
 

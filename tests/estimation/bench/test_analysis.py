@@ -27,6 +27,8 @@ from estimation.bench.result_file import read_result, write_result
 from estimation.errors import DatasetError
 from estimation.reporting.sheet import make_svg
 
+pytestmark = pytest.mark.chain
+
 SPEEDS_RAD_S = (6.0, 14.0, 31.0, 72.0, 141.0)
 PLANT = Plant(cogging_nm=1e-3, give_way=0.4, ripple=0.005, static_nm=0.122)
 

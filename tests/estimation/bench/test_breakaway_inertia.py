@@ -15,6 +15,8 @@ from estimation.bench.load_arm import LoadArmResult, find_torque_constant
 from estimation.bench.result import EstimatedQuantity
 from estimation.errors import DatasetError
 
+pytestmark = pytest.mark.chain
+
 NOISE_A = 20e-3
 ARM = LoadArm(mass_kg=1.5, length_m=0.2)
 

@@ -24,6 +24,8 @@ from estimation.bench.record import DriveConstants
 from estimation.errors import DatasetError
 from estimation.types import FloatArray
 
+pytestmark = pytest.mark.chain
+
 B_NMS, F_NM = 2.42e-6, 0.122
 SPEEDS_RAD_S = 1.57 + (147.0 - 1.57) * np.linspace(0.0, 1.0, 9) ** 2
 SIGMA_NM = 1.5e-5

@@ -23,6 +23,8 @@ from estimation.model.base import condition_numbers, find_base
 from estimation.model.parameters import cad_vector, choose_parameters
 from estimation.model.regressor import Regressor
 
+pytestmark = pytest.mark.chain
+
 
 def find(robot: Robot | None = None, **options: Any) -> Excitation:
     return find_excitation(

@@ -19,6 +19,8 @@ from estimation.recordings.dataset import read_segments
 from estimation.signals.velocity_choice import Spectra
 from firmware_protocol.profiles import ARM
 
+pytestmark = pytest.mark.chain
+
 ROWS = 3000
 PLAY, HOLD, ACTIVE, READY = 6, 1, 3, 2
 NO_NUMBER = "a value that is not a number"

@@ -36,6 +36,8 @@ from estimation.bench.result import BenchResult, EstimatedQuantity
 from estimation.reporting.palette import PALETTE
 from estimation.reporting.sheet import make_svg
 
+pytestmark = pytest.mark.chain
+
 A4_IN = (8.27, 11.69)
 Case = Callable[[], tuple[BenchResult, BenchPicture]]
 

@@ -22,6 +22,8 @@ from estimation.bench.report.picture import BenchPicture
 from estimation.bench.report.words import number_text, quantity_text
 from estimation.bench.result import BenchResult, EstimatedQuantity
 
+pytestmark = pytest.mark.chain
+
 EVIL = "<script>alert('x')</script>\"&"
 
 

@@ -17,6 +17,8 @@ from estimation.identification.estimators.instruments import estimate_iv, make_i
 from estimation.identification.estimators.linear import estimate_uls, estimate_wls
 from estimation.signals.preparation import PreparationSettings, prepare
 
+pytestmark = pytest.mark.chain
+
 SETTINGS = PreparationSettings(
     cutoff_hz=20.0, decimation=10, trim_s=0.5, velocity="measured", exclude_slow_rad_s=0.05
 )

@@ -16,6 +16,8 @@ from estimation.identification.estimators.pseudo_inertia import least_eigenvalue
 from estimation.identification.estimators.search import estimate_slsqp
 from estimation.identification.estimators.search_space import draw_start, make_space
 
+pytestmark = pytest.mark.chain
+
 QUIET, NOISY = 0.05, 0.5
 
 

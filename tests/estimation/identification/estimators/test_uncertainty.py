@@ -23,6 +23,8 @@ from estimation.identification.estimators.uncertainty import (
     information_inflation,
 )
 
+pytestmark = pytest.mark.chain
+
 
 def noisy_factors(seed, memory, duration_s=40.0):
     part = simulated(

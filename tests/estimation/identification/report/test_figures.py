@@ -29,6 +29,8 @@ from estimation.identification.report.thinning import longest_part, runs, thin, 
 from estimation.identification.result import Identification
 from estimation.reporting.palette import PALETTE
 
+pytestmark = pytest.mark.chain
+
 Case = Callable[[], tuple[Identification, tuple[Trace, ...]]]
 
 

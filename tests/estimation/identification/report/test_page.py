@@ -28,6 +28,8 @@ from estimation.identification.report.table import (
 )
 from estimation.identification.result import FailedMethod, Identification, Verdict
 
+pytestmark = pytest.mark.chain
+
 MADE_AT = "2025-06-12T09:15:02Z"
 EVIL = "<script>alert('x')</script>\"&"
 
