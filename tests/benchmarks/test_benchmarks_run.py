@@ -72,6 +72,7 @@ def short_ones(names: Iterable[str], *kept: str) -> list[Any]:
     return [pytest.param(name, marks=() if name in kept else ONLY) for name in names]
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("name", short_ones(TINY, "exchange", "checksum", "virtual_time"))
 def test_rows(name: str) -> None:
     rows = list(TINY[name]())
