@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+from importlib.util import find_spec
 from pathlib import Path
+from unittest.mock import patch
 
 from commands import Result, armature
 
@@ -13,11 +16,20 @@ QUICK = ("--speeds", "5", "--repetitions", "1", "--dwell", "0.5", "--speed-min",
 
 
 def friction(
-    directory: Path, *words: str | Path, robot: str | Path = "laas4", joint: str = "joint3"
+    directory: Path,
+    *words: str | Path,
+    robot: str | Path = "laas4",
+    joint: str = "joint3",
+    draws: bool = True,
 ) -> Result:
-    """Run the bench on the mock in virtual time."""
+    """Run the bench on the mock in virtual time; if it need not draw, without Matplotlib."""
     where = ("--robot", robot, "--joint", joint, "--link", "mock", "--fast", "--out", directory)
-    return armature("bench", "friction", *where, "--json", *words)
+    with contextlib.nullcontext() if draws else patch("tools.bench.analyse.find_spec", _no_drawing):
+        return armature("bench", "friction", *where, "--json", *words)
+
+
+def _no_drawing(name: str) -> object:
+    return None if name == "matplotlib" else find_spec(name)
 
 
 def changed_robot(path: Path, changes: dict[str, str], *, joint: str = "joint3") -> Path:

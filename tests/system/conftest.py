@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import PROJECT, Result
+from commands import PROJECT, Result, armature
 
 from daq.robot.load import robot_text
 from daq.stream.command_client import CommandClient
@@ -107,8 +107,12 @@ class Lab:
         return program
 
     def do(self, *words: str | Path, **options: Any) -> Result:
-        """Run `armature VERB …` to its end."""
+        """Run `armature VERB …` to its end, in a process of its own."""
         return self.start("armature", *words, **options).wait()
+
+    def ask(self, *words: str | Path) -> Result:
+        """Run `armature VERB …` in this process: a verb that only talks to the others."""
+        return armature(*self.here(*words))
 
     def here(self, *words: str | Path) -> tuple[str | Path, ...]:
         """The words of a verb that takes a runtime directory."""
@@ -133,7 +137,7 @@ class Lab:
 
     def send(self, *words: str | Path) -> Result:
         """`armature send …`."""
-        return self.do(*self.here("send", *words))
+        return self.ask("send", *words)
 
     def accept(self, *words: str | Path) -> Any:
         """`armature send … --json`, which must be accepted; its result."""

@@ -18,6 +18,8 @@ pytestmark = pytest.mark.compiler
 QUICK = ("--speeds", "4", "--repetitions", "1", "--dwell", "0.8", "--speed-min", "0.5")
 QUICK = (*QUICK, "--speed-max", "3.5")
 JOINT = ("--joint", "joint3")
+SLOW = (*QUICK, "--speed-max", "1.5")
+"""For tests that measure nothing: what a busy machine does to it stays far below the limits."""
 PATIENCE_S = 110.0
 
 
@@ -88,7 +90,7 @@ def test_over_a_serial_port(lab) -> None:
 def test_a_serial_port_that_is_pulled(lab) -> None:
     out = lab.path / "out"
     link = f"serial://{serial_port(lab, '--fault', 'unplug:at=8')}?baud=2000000"
-    result = lab.start(*bench_words(lab, link, out, "--arm", *QUICK)).wait(PATIENCE_S)
+    result = lab.start(*bench_words(lab, link, out, "--arm", *SLOW)).wait(PATIENCE_S)
     assert result.exit_code == 3, result.err
     assert str(out / "joint3.h5") in result.err
     with open_recording(out / "joint3.h5") as recording:
@@ -97,8 +99,8 @@ def test_a_serial_port_that_is_pulled(lab) -> None:
 
 def test_ctrl_c_in_the_middle(lab) -> None:
     out = lab.path / "out"
-    program = lab.start(*bench_words(lab, "mock", out, *QUICK))
-    wait_for(program, "plateau 2 of 8")
+    program = lab.start(*bench_words(lab, "mock", out, *SLOW))
+    wait_for(program, "plateau 1 of 8")
     result = program.end(signal.SIGINT)
     assert result.exit_code == 130, result.err
     assert str(out / "joint3.h5") in result.err

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
-from bench_command import QUICK, changed_robot, friction
+from bench_command import QUICK, changed_robot
+from bench_command import friction as friction_and_figures
 from commands import armature
 
 from daq.boards.board import Outcome
@@ -16,6 +18,7 @@ from daq.recording.states import State
 from estimation.bench.result import Cause
 
 pytestmark = pytest.mark.chain
+friction = partial(friction_and_figures, draws=False)
 
 
 def check_stopped(directory: Path) -> None:
@@ -48,8 +51,7 @@ def test_a_joint_that_hits_something(tmp_path: Path) -> None:
 
 
 def test_a_gear_that_slips(tmp_path: Path) -> None:
-    words = ("--speeds", "6", "--repetitions", "1", "--effects", "default,gear_slip=0.1")
-    outcome = friction(tmp_path, *words)
+    outcome = friction(tmp_path, *QUICK, "--effects", "default,gear_slip=0.1")
     slips = [p for p in outcome.json["plateaus"] if p["cause"] == Cause.SLIP.value]
     assert slips
     assert any(slips[0]["reason"] in warning for warning in outcome.json["warnings"])

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from acceptance import IS_LONG, only
-from bench_command import friction
+from bench_command import friction as friction_and_figures
 
 pytestmark = pytest.mark.chain
+friction = partial(friction_and_figures, draws=False)
 
 SEEDS = 40
-SHORT = () if IS_LONG else ("--speeds", "6", "--repetitions", "1")
+ONCE = () if IS_LONG else ("--repetitions", "1", "--dwell", "0.5")
+SHORT = () if IS_LONG else (*ONCE, "--speeds", "4", "--speed-min", "0.3")
+STRIBECK_RAD_S = 0.05
+"""The mock's."""
 MOTORS = {"joint1": "mn5006", "joint2": "mn4006", "joint3": "mn4004"}
 
 
@@ -77,14 +82,15 @@ def test_the_bias_of_a_held_reference_is_corrected(
 def test_stribeck_friction_is_recognised(tmp_path: Path) -> None:
     for seed in range(8 if IS_LONG else 1):
         words = ("--effects", "default,stribeck=0.3", "--seed", str(seed))
-        once = () if IS_LONG else ("--repetitions", "1")
-        result = friction(tmp_path / str(seed), *words, *once).json
+        speeds = () if IS_LONG else (*ONCE, "--speeds", "8")
+        result = friction(tmp_path / str(seed), *words, *speeds).json
         assert result["model"] == "stribeck"
         (model,) = (model for model in result["models"] if model["is_selected"])
         assert model["name"] == "stribeck"
-        assert model["parameters"]["stribeck_velocity_rad_s"]["value"] == pytest.approx(
-            0.05, rel=0.4
-        )
+        # Two or three plateaus are slow enough to show it: the interval is wide, and says so.
+        velocity = model["parameters"]["stribeck_velocity_rad_s"]
+        assert excess({**velocity, "truth": STRIBECK_RAD_S}) < 1.5, seed
+        assert 0.5 < velocity["value"] / STRIBECK_RAD_S < 2.0, seed
         assert model["parameters"]["f_static_nm"]["value"] > 1.1 * result["f_nm"]["value"]
         assert error_percent(result["f_nm"]) < 1.0
         assert error_percent(result["b_eq_nms"]) < 8.0
@@ -94,7 +100,7 @@ def test_stribeck_friction_is_recognised(tmp_path: Path) -> None:
 @pytest.mark.acceptance
 def test_a_load_arm_gives_the_torque_constant_and_its_drop(tmp_path: Path) -> None:
     words = ("--load-arm", "1.5", "0.2", "--effects", "default,torque_constant_drop=0.2")
-    outcome = friction(tmp_path, *words, *SHORT)
+    outcome = friction_and_figures(tmp_path, *words)
     assert outcome.exit_code == 0, outcome.err
     result = outcome.json
     assert result["f_nm"] is None
@@ -112,7 +118,7 @@ def test_a_load_arm_gives_the_torque_constant_and_its_drop(tmp_path: Path) -> No
 @pytest.mark.acceptance
 def test_a_mounted_joint_is_measured_within_its_range(tmp_path: Path) -> None:
     """Gravity, two orders larger than friction, cancels; what is left of it widens the interval."""
-    speeds = () if IS_LONG else ("--speeds", "4", "--repetitions", "1")
+    speeds = () if IS_LONG else (*ONCE, "--speeds", "3")
     outcome = friction(tmp_path, "--mounted", *speeds, joint="joint2")
     assert outcome.exit_code == 0, outcome.err
     result = outcome.json

@@ -80,43 +80,33 @@ def test_a_recorder_killed_again_and_again(lab: Any) -> None:
         os.kill(killed, signal.SIGKILL)
         lab.wait_for(lambda killed=killed: lab.process("record") != killed)
 
-    check_run(lab, run.end(), file)
+    result = run.end()
+    check_run(lab, result, file)
+    assert result.err.count("SIGKILL") == KILLS
 
 
 def test_subscribers_and_clients_that_do_not_behave(lab: Any) -> None:
+    """What keeps the gateway busy does not keep the loop busy: that one has no ZeroMQ."""
     file = lab.path / "r.h5"
     run = lab.start(*lab.run_words("--record", file))
     lab.wait_for_cycles(20)
-    peers = start_peers(lab, ("deaf",), ("deaf",), ("flooding",), ("silent",))
+    threads = Path(f"/proc/{lab.process('loop')}/task").glob("*/comm")
+    assert not [name for name in map(Path.read_text, threads) if name.startswith("ZMQ")]
+    peers = start_peers(lab, ("deaf",), ("deaf",), ("flooding",), ("silent",), ("subscribing",))
     os.kill(peers[1].process.pid, signal.SIGSTOP)
 
     for _ in range(3):
         # Others still get their answers.
         status = lab.wait_for_cycles(500)
     assert status.state == "idle"
-    assert lab.accept("record", "mark", "still there")
+    # What waited for too long on a busy machine was not done, and may be asked for again.
+    lab.wait_for(lambda: lab.send("record", "mark", "still there").exit_code == 0)
     for peer in peers:
         peer.process.kill()
 
     check_run(lab, run.end(), file)
     with open_recording(file) as recording:
-        assert "still there" in [event.text for event in recording.events]
-
-
-def test_a_flood_of_subscriptions(lab: Any) -> None:
-    """What keeps a publisher busy does not keep the loop busy: that one has no ZeroMQ."""
-    file = lab.path / "r.h5"
-    run = lab.start(*lab.run_words("--record", file))
-    lab.wait_for_cycles(20)
-    threads = Path(f"/proc/{lab.process('loop')}/task").glob("*/comm")
-    assert not [name for name in map(Path.read_text, threads) if name.startswith("ZMQ")]
-    (peer,) = start_peers(lab, ("subscribing",))
-
-    for _ in range(3):
-        lab.wait_for_cycles(500)
-    peer.process.kill()
-
-    check_run(lab, run.end(), file)
+        assert [event.text for event in recording.events].count("still there") == 1
 
 
 def test_a_gateway_that_is_killed_and_frozen(lab: Any) -> None:

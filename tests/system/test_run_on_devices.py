@@ -137,7 +137,7 @@ def test_trajectory_in_real_time(lab: Any, faults: tuple[str, ...]) -> None:
         check_stop(recording, is_fault=False)
 
 
-@pytest.mark.parametrize("faults", [(), ("flip:rate=0.001",)])
+@pytest.mark.parametrize("faults", [pytest.param((), marks=ONLY), ("flip:rate=0.001",)])
 def test_trajectory_in_virtual_time(tmp_path: Path, faults: tuple[str, ...]) -> None:
     file, trajectory = tmp_path / "r.h5", make_trajectory(tmp_path / "t.h5", 4.0)
     words = ("run", "--robot", "laas4", "--link", "mock", "--fast", "--json", "--play", trajectory)
