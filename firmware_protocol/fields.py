@@ -7,7 +7,7 @@ what the firmware's documentation states (2⁻²⁴ turn) and the conversion to 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import Enum, auto
 from functools import cached_property
 from operator import index
@@ -68,7 +68,7 @@ class Flag:
     summary: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Field:
     """One line of a frame's table.
 
@@ -93,6 +93,7 @@ class Field:
     summary: str
     unit: Unit = COUNT
     lsb_exponent: int = 0
+    _: KW_ONLY
     is_per_motor: bool = False
     is_motor_2_first: bool = False
     offset: float = 0.0

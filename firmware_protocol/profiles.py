@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 
 from firmware_protocol.errors import UnknownNameError
@@ -65,168 +66,89 @@ STATUS_FLAGS = (
 MODE_BITS = {flag.name: 1 << flag.bit for flag in MODE_FLAGS}
 STATUS_BITS = {flag.name: 1 << flag.bit for flag in STATUS_FLAGS}
 
-_MODE = Field(
-    name="mode", raw_key="mode", wire=U8, flags=MODE_FLAGS, summary="What to enable, bit by bit."
-)
+_pair = partial(Field, is_per_motor=True)
+
+_MODE = Field("mode", "mode", U8, "What to enable, bit by bit.", flags=MODE_FLAGS)
 _TIMEOUT = Field(
-    name="timeout_ms",
-    raw_key="timeout_ms",
-    wire=U8,
-    unit=MILLISECOND,
-    summary="The motors stop after this long without a valid command; 0 = never.",
+    "timeout_ms",
+    "timeout_ms",
+    U8,
+    "The motors stop after this long without a valid command; 0 = never.",
+    MILLISECOND,
 )
 _STATUS = Field(
-    name="status",
-    raw_key="status",
-    wire=U16,
+    "status",
+    "status",
+    U16,
+    "State bits, protocol version (bits 6–4), error code (bits 3–0).",
     flags=STATUS_FLAGS,
-    summary="State bits, protocol version (bits 6–4), error code (bits 3–0).",
 )
 _TIMESTAMP = Field(
-    name="timestamp_ms",
-    raw_key="timestamp",
-    wire=U16,
-    unit=MILLISECOND,
-    summary="The board's clock, wraps at 65536.",
+    "timestamp_ms", "timestamp", U16, "The board's clock, wraps at 65536.", MILLISECOND
 )
-_POSITION = Field(
-    name="motor_position_rad",
-    raw_key="pos",
-    wire=I32,
-    unit=TURN,
-    lsb_exponent=-24,
-    is_per_motor=True,
-    summary="Motor position: reference or measured.",
+_COMMAND_INDEX = Field("index", "index", U16, "Free-running counter of the host.")
+_ECHOED_INDEX = Field("index", "index", U16, "Index of the last valid command.")
+_BUS_VOLTAGE = Field("bus_voltage_v", "vbus", U16, "Supply voltage.", VOLT, -9)
+
+_POSITION = _pair(
+    "motor_position_rad", "pos", I32, "Motor position: reference or measured.", TURN, -24
 )
-_VELOCITY = Field(
-    name="motor_velocity_rad_s",
-    raw_key="vel",
-    wire=I16,
-    unit=KRPM,
-    lsb_exponent=-11,
-    is_per_motor=True,
-    summary="Motor velocity: reference, or measured and low-passed.",
+_VELOCITY = _pair(
+    "motor_velocity_rad_s",
+    "vel",
+    I16,
+    "Motor velocity: reference, or measured and low-passed.",
+    KRPM,
+    -11,
 )
-_FEED_FORWARD = Field(
-    name="iq_ff_a",
-    raw_key="ff",
-    wire=I16,
-    unit=AMPERE,
-    lsb_exponent=-10,
-    is_per_motor=True,
-    summary="Feed-forward current.",
+_FEED_FORWARD = _pair("iq_ff_a", "ff", I16, "Feed-forward current.", AMPERE, -10)
+_KP = _pair("kp_a_per_rad", "kp", U16, "Gain on the position error.", AMPERE_PER_TURN, -11)
+_KD = _pair("kd_a_s_per_rad", "kd", U16, "Gain on the velocity error.", AMPERE_PER_KRPM, -10)
+_KI = _pair(
+    "ki_a_per_rad_s",
+    "ki",
+    U16,
+    "Gain on the integral of the position error.",
+    AMPERE_PER_TURN_SECOND,
+    -11,
 )
-_KP = Field(
-    name="kp_a_per_rad",
-    raw_key="kp",
-    wire=U16,
-    unit=AMPERE_PER_TURN,
-    lsb_exponent=-11,
-    is_per_motor=True,
-    summary="Gain on the position error.",
+_CURRENT_LIMIT = _pair(
+    "isat_a", "isat", U8, "Current limit; 0 = the board's own limit.", AMPERE, -3
 )
-_KD = Field(
-    name="kd_a_s_per_rad",
-    raw_key="kd",
-    wire=U16,
-    unit=AMPERE_PER_KRPM,
-    lsb_exponent=-10,
-    is_per_motor=True,
-    summary="Gain on the velocity error.",
+_CURRENT = _pair("iq_a", "iq", I16, "Quadrature current, low-passed.", AMPERE, -10)
+_TORQUE = _pair(
+    "motor_torque_nm",
+    "torque",
+    I16,
+    "Torque at the motor, as the board computes it from the current.",
+    NEWTON_METRE,
+    -12,
 )
-_KI = Field(
-    name="ki_a_per_rad_s",
-    raw_key="ki",
-    wire=U16,
-    unit=AMPERE_PER_TURN_SECOND,
-    lsb_exponent=-11,
-    is_per_motor=True,
-    summary="Gain on the integral of the position error.",
-)
-_CURRENT_LIMIT = Field(
-    name="isat_a",
-    raw_key="isat",
-    wire=U8,
-    unit=AMPERE,
-    lsb_exponent=-3,
-    is_per_motor=True,
-    summary="Current limit; 0 = the board's own limit.",
-)
-_COMMAND_INDEX = Field(
-    name="index", raw_key="index", wire=U16, summary="Free-running counter of the host."
-)
-_CURRENT = Field(
-    name="iq_a",
-    raw_key="iq",
-    wire=I16,
-    unit=AMPERE,
-    lsb_exponent=-10,
-    is_per_motor=True,
-    summary="Quadrature current, low-passed.",
-)
-_TORQUE = Field(
-    name="motor_torque_nm",
-    raw_key="torque",
-    wire=I16,
-    unit=NEWTON_METRE,
-    lsb_exponent=-12,
-    is_per_motor=True,
-    summary="Torque at the motor, as the board computes it from the current.",
-)
-_BUS_VOLTAGE = Field(
-    name="bus_voltage_v",
-    raw_key="vbus",
-    wire=U16,
-    unit=VOLT,
-    lsb_exponent=-9,
-    summary="Supply voltage.",
-)
-_POWER = Field(
-    name="input_power_w",
-    raw_key="power",
-    wire=I16,
-    unit=WATT,
-    lsb_exponent=-4,
-    is_per_motor=True,
-    summary="Electrical power into each motor.",
-)
-_TEMPERATURE = Field(
-    name="winding_temperature_degc",
-    raw_key="temp",
-    wire=U8,
-    unit=CELSIUS,
+_POWER = _pair("input_power_w", "power", I16, "Electrical power into each motor.", WATT, -4)
+_TEMPERATURE = _pair(
+    "winding_temperature_degc",
+    "temp",
+    U8,
+    "Winding temperature; raw 0 = no sensor.",
+    CELSIUS,
     offset=-40.0,
     absent_raw=0,
-    is_per_motor=True,
-    summary="Winding temperature; raw 0 = no sensor.",
     is_auxiliary=True,
 )
-_COIL_RESISTANCE = Field(
-    name="coil_resistance_ohm",
-    raw_key="tail_words",
-    wire=U16,
-    unit=OHM,
-    lsb_exponent=-15,
-    is_per_motor=True,
-    summary="Coil resistance, measured during calibration.",
+_COIL_RESISTANCE = _pair(
+    "coil_resistance_ohm",
+    "tail_words",
+    U16,
+    "Coil resistance, measured during calibration.",
+    OHM,
+    -15,
     is_auxiliary=True,
 )
-_EXTERNAL_ADC = Field(
-    name="external_adc_v",
-    raw_key="tail_words",
-    wire=U16,
-    unit=VOLT,
-    lsb_exponent=-14,
-    is_per_motor=True,
-    summary="External analogue input.",
-    is_auxiliary=True,
+_EXTERNAL_ADC = _pair(
+    "external_adc_v", "tail_words", U16, "External analogue input.", VOLT, -14, is_auxiliary=True
 )
-_ECHOED_INDEX = Field(
-    name="index",
-    raw_key="index",
-    wire=U16,
-    summary="Index of the last valid command.",
-)
+_SETPOINT = (_MODE, _TIMEOUT, _POSITION, _VELOCITY, _FEED_FORWARD, _KP, _KD)
+_MEASURED = (_STATUS, _TIMESTAMP, _POSITION, _VELOCITY, _CURRENT)
 
 # --- fault codes ----------------------------------------------------------------------------------
 
@@ -282,35 +204,13 @@ ARM = Profile(
     summary="this robot's custom message: Ki on the board; torque, power and temperature back",
     command=FrameLayout(
         direction=Direction.COMMAND,
-        fields=(
-            _MODE,
-            _TIMEOUT,
-            _POSITION,
-            _VELOCITY,
-            _FEED_FORWARD,
-            _KP,
-            _KD,
-            _KI,
-            _CURRENT_LIMIT,
-            _COMMAND_INDEX,
-        ),
+        fields=(*_SETPOINT, _KI, _CURRENT_LIMIT, _COMMAND_INDEX),
     ),
     reply=FrameLayout(
         direction=Direction.REPLY,
         protocol_version=1,
         are_crc_halves_swapped=True,
-        fields=(
-            _STATUS,
-            _TIMESTAMP,
-            _POSITION,
-            _VELOCITY,
-            _CURRENT,
-            _TORQUE,
-            _BUS_VOLTAGE,
-            _POWER,
-            _TEMPERATURE,
-            _ECHOED_INDEX,
-        ),
+        fields=(*_MEASURED, _TORQUE, _BUS_VOLTAGE, _POWER, _TEMPERATURE, _ECHOED_INDEX),
     ),
     faults=_faults(
         _DROP_ES,
@@ -344,32 +244,13 @@ UOMODRI = Profile(
     summary="the public uOmodri firmware, which the robot's boards derive from",
     command=FrameLayout(
         direction=Direction.COMMAND,
-        fields=(
-            _MODE,
-            _TIMEOUT,
-            _POSITION,
-            _VELOCITY,
-            _FEED_FORWARD,
-            _KP,
-            _KD,
-            _CURRENT_LIMIT,
-            _COMMAND_INDEX,
-        ),
+        fields=(*_SETPOINT, _CURRENT_LIMIT, _COMMAND_INDEX),
     ),
     reply=FrameLayout(
         direction=Direction.REPLY,
         protocol_version=0,
         are_crc_halves_swapped=True,
-        fields=(
-            _STATUS,
-            _TIMESTAMP,
-            _POSITION,
-            _VELOCITY,
-            _CURRENT,
-            _COIL_RESISTANCE,
-            _EXTERNAL_ADC,
-            _ECHOED_INDEX,
-        ),
+        fields=(*_MEASURED, _COIL_RESISTANCE, _EXTERNAL_ADC, _ECHOED_INDEX),
     ),
     faults=_faults(
         _POWER_CYCLE,
