@@ -61,12 +61,7 @@ class ProtocolVersionError(ProtocolError, ValueError):
 
 
 class FieldRangeError(ProtocolError, ValueError):
-    """A value that the wire cannot carry.
-
-    Attributes:
-        field: Name of the field.
-        value: What was to be sent.
-    """
+    """A value that the wire cannot carry."""
 
     def __init__(self, field: str, value: object, limits: str) -> None:
         self.field = field

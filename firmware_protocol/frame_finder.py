@@ -12,10 +12,7 @@ from firmware_protocol.codec import FrameCodec
 
 
 class FrameFinder:
-    """Collects bytes and hands out the sound frames among them.
-
-    Args:
-        codec: What to look for; its frames must have a header.
+    """Collects bytes and hands out the sound frames among them; their codec must have a header.
 
     Attributes:
         skipped: Bytes so far that belonged to no frame.

@@ -203,8 +203,7 @@ ARM = Profile(
     name="arm",
     summary="this robot's custom message: Ki on the board; torque, power and temperature back",
     command=FrameLayout(
-        direction=Direction.COMMAND,
-        fields=(*_SETPOINT, _KI, _CURRENT_LIMIT, _COMMAND_INDEX),
+        direction=Direction.COMMAND, fields=(*_SETPOINT, _KI, _CURRENT_LIMIT, _COMMAND_INDEX)
     ),
     reply=FrameLayout(
         direction=Direction.REPLY,
@@ -243,8 +242,7 @@ UOMODRI = Profile(
     name="uomodri",
     summary="the public uOmodri firmware, which the robot's boards derive from",
     command=FrameLayout(
-        direction=Direction.COMMAND,
-        fields=(*_SETPOINT, _CURRENT_LIMIT, _COMMAND_INDEX),
+        direction=Direction.COMMAND, fields=(*_SETPOINT, _CURRENT_LIMIT, _COMMAND_INDEX)
     ),
     reply=FrameLayout(
         direction=Direction.REPLY,

@@ -25,12 +25,7 @@ class MockError(Exception):
 
 
 class MockConfigError(MockError, ValueError):
-    """A mock cannot be set up as asked; carries every problem, not the first.
-
-    Attributes:
-        source: The option or robot that is wrong.
-        problems: One line per mistake: name, value, what was expected.
-    """
+    """A mock cannot be set up as asked; carries every problem of its source, not the first."""
 
     def __init__(self, source: str, problems: Sequence[str]) -> None:
         self.source = source

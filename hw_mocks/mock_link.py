@@ -25,16 +25,10 @@ class LinkClock(Protocol):
 
 
 class MockLink:
-    """SPI exchanges with one board of a mock robot, without any device.
-
-    Attributes:
-        name: For messages and traces.
-        framing: How frames are wrapped: as on SPI.
-        resynchronised: Always 0: foreign bytes exist only on serial lines.
-    """
+    """SPI exchanges with one board of a mock robot, without any device."""
 
     framing = Framing.SPI
-    resynchronised = 0
+    resynchronised = 0  # foreign bytes exist only on serial lines
 
     def __init__(self, robot: MockRobot, wire: FaultyWire, clock: LinkClock) -> None:
         self.name = f"mock:{wire.board.name}"

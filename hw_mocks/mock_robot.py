@@ -28,21 +28,14 @@ _STEP_S = STEP_NS * 1e-9
 class MockRobot:
     """Mock boards and what their motors turn.
 
-    Args:
-        robot: The description; its CAD values are where the truth is drawn around.
-        profile: Firmware to pretend on every board; by default each board's own.
-        seed: Everything random follows from it.
-        effects: What the identification does not model.
-        spread: How far the truth is from CAD.
-        calibration_s: How long the boards calibrate.
-        posture_rad: Joint angles to start from; by default the arm hangs.
-        load_arm: What hangs on the output of a joint on the bench.
+    The truth is drawn around the description's CAD values, and everything random follows from the
+    seed. By default each board pretends its own firmware, and the arm starts hanging.
 
     Attributes:
         truth: The true parameters, to judge a result by; recordings must not describe the
             robot with it. A load arm is not part of it.
         load_arm: What hangs on the output of a joint on the bench.
-        effects: What happens beside them.
+        effects: What the identification does not model.
         boards: In the robot file's order.
     """
 
@@ -63,12 +56,7 @@ class MockRobot:
         self.effects = effects
         self.truth: Truth = draw_truth(robot, seed=seed, spread=spread)
         self.plant = make_plant(
-            robot,
-            self.truth,
-            effects,
-            step_s=_STEP_S,
-            posture_rad=posture_rad,
-            load_arm=load_arm,
+            robot, self.truth, effects, step_s=_STEP_S, posture_rad=posture_rad, load_arm=load_arm
         )
         self._now_ns = 0
         # Streams of their own, so that switching one effect off leaves the others as they were.

@@ -21,16 +21,7 @@ _STUCK = {FaultKind.STUCK_LOW: b"\x00", FaultKind.STUCK_HIGH: b"\xff"}
 
 
 class SerialPort:
-    """One board of a mock robot on a pseudo-terminal.
-
-    Args:
-        robot: The robot to simulate.
-        number: Which of its boards.
-        script: What goes wrong.
-
-    Attributes:
-        device: The port to open.
-    """
+    """One board of a mock robot on a pseudo-terminal, whose `device` is the port to open."""
 
     def __init__(self, robot: MockRobot, number: int, script: FaultScript) -> None:
         self._robot = robot

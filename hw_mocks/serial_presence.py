@@ -22,8 +22,7 @@ _MINORS: Final = 256
 def show_presence(slave: int) -> socket.socket:
     """Listen, so that programs can find out who is there; nobody is ever answered.
 
-    Args:
-        slave: Descriptor of the end of a pseudo-terminal that programs open.
+    The slave is the end of a pseudo-terminal that programs open.
     """
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(_address(os.fstat(slave)))

@@ -20,13 +20,9 @@ _RENEWED_NS = 50_000_000
 
 
 class SpiBoards:
-    """Serves every board of a mock robot on its SPI device.
+    """Serves every board of a mock robot on its SPI device, in a private directory.
 
-    Args:
-        robot: The robot to simulate.
-        script: What goes wrong.
-        directory: Private directory for the devices' sockets.
-        mark: What the devices say of the robot behind them.
+    The mark is what the devices say of the robot behind them.
     """
 
     def __init__(

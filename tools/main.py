@@ -41,11 +41,7 @@ _MODULES = {**_ROOMS, "import": "tools.verbs.import_"}  # Python has the word `i
 
 
 def make_parser(verb: str | None = None) -> argparse.ArgumentParser:
-    """Return the command line.
-
-    Args:
-        verb: The verb whose options are wanted; the others are only listed.
-    """
+    """Return the command line with the options of one verb; the others are only listed."""
     parser = argparse.ArgumentParser(
         prog="armature",
         description="Drive robot arms with SPI motor boards, record them, identify them.",

@@ -44,16 +44,10 @@ _MAY_BE_OUT_OF_STEP = (Outcome.CORRUPT, Outcome.TRUNCATED)
 class Board:
     """A board on a link.
 
-    Args:
-        name: For messages, as in the robot file.
-        profile: Which wire format it speaks.
-        link: What carries its frames.
-        command_timeout_ms: What commands say by default: after this long
-            without a valid one the board stops its motors.
-        now_ns: Monotonic clock, to notice when the board's own clock stands still.
+    Commands say `command_timeout_ms` by default: after this long without a valid one the board
+    stops its motors. The monotonic clock `now_ns` shows when the board's own clock stands still.
 
     Attributes:
-        now_ns: The clock.
         outcome: How the last exchange went.
         sent: The last command's bytes.
         received: What came back for it.
@@ -123,9 +117,7 @@ class Board:
     def exchange(self, command: CommandValues, *, is_real_time: bool = False) -> Reading:
         """Send a command, receive and judge a reply. The index is filled in here.
 
-        Args:
-            command: What to send.
-            is_real_time: Clamp and count values that the wire cannot carry, instead of raising.
+        In real time, values that the wire cannot carry are clamped and counted.
 
         Raises:
             FieldRangeError: A value that the wire cannot carry.
@@ -151,10 +143,7 @@ class Board:
     # --- the loop's way: integers, in three steps -------------------------------------------------
 
     def prepare(self, raws: list[int]) -> None:
-        """Make the frame of the next command.
-
-        Args:
-            raws: The command's integers in wire order; the index is filled in here.
+        """Make the frame of a command's integers in wire order; the index is filled in here.
 
         Raises:
             FieldRangeError: An integer that its field cannot hold.
@@ -177,10 +166,7 @@ class Board:
             raise transport_error(self.link.name, error) from error
 
     def take(self, began_ns: int) -> tuple[int, ...] | None:
-        """Judge what was received.
-
-        Args:
-            began_ns: When the transfer began.
+        """Judge what was received by a transfer that began then.
 
         Returns:
             The reply's integers; None unless they are sound and new. `outcome` says why.

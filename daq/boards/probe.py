@@ -40,15 +40,7 @@ def diagnose_board(
     now_ns: Callable[[], int],
     sleep_until_ns: Callable[[int], None],
 ) -> Iterator[Finding]:
-    """Diagnose one board: presence, wire format, faults and whether commands arrive.
-
-    Args:
-        name: As in the robot file.
-        profile: What the robot file says it speaks.
-        link: Open link to it.
-        now_ns: Monotonic clock.
-        sleep_until_ns: Waits on that clock.
-    """
+    """Diagnose one board: presence, wire format, faults and whether commands arrive."""
     subject = f"board {name}"
     board = Board(name, profile, link, now_ns=now_ns)
     try:

@@ -32,10 +32,7 @@ def wire_problems(
 ) -> list[str]:
     """Return what the wire could not carry, one line each with its place in the robot file.
 
-    Args:
-        robot: The description.
-        profile: Profile to check against in place of each board's own.
-        rate_hz: How often the boards will be asked.
+    A profile is checked against in place of each board's own.
     """
     problems: list[str] = []
     for number, port in enumerate(robot.boards):
@@ -57,12 +54,7 @@ def wire_problems(
 
 
 def board_remarks(robot: DrivenRobot, *, profile: str | None = None) -> list[str]:
-    """Return what a board clamps although the wire carries it, one line each; the robot runs on.
-
-    Args:
-        robot: The description.
-        profile: Profile to check against in place of each board's own.
-    """
+    """Return what a board clamps although the wire carries it, one line each; the robot runs on."""
     remarks = []
     for port in robot.boards:
         chosen = board_profile(port, profile)

@@ -25,18 +25,13 @@ class LinkKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LinkAddress:
-    """A parsed address.
-
-    Attributes:
-        kind: What carries the frames.
-        device: The port, for serial links.
-        baud: Bits per second, for serial links; None takes the robot file's.
-        is_traced: Whether the traffic is shown.
-    """
+    """A parsed address."""
 
     kind: LinkKind
     device: str = ""
+    """The port, for serial links."""
     baud: int | None = None
+    """For serial links; None takes the robot file's."""
     is_traced: bool = False
 
 

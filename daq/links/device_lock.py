@@ -19,10 +19,7 @@ _LOCK_DIRECTORY = Path("/run/lock")
 
 
 class DeviceLock:
-    """Holds a device until it is released or the process ends.
-
-    Args:
-        device: Path of the device node; it must exist.
+    """Holds a device, whose node must exist, until it is released or the process ends.
 
     Raises:
         DeviceBusyError: Another program holds it; says which.

@@ -41,11 +41,7 @@ class BoardLink(Protocol):
         ...
 
     def realign(self, missing: int) -> None:
-        """Bring both ends back to a frame's start after a transfer was cut short.
-
-        Args:
-            missing: How many bytes of the frame were not transferred.
-        """
+        """Bring both ends back to a frame's start; so many bytes of it were not transferred."""
         ...
 
     def close(self) -> None:

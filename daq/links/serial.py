@@ -26,17 +26,7 @@ DEFAULT_REPLY_TIMEOUT_S = 0.02
 class SerialLink:
     """Exchanges frames with the board on one serial port.
 
-    Args:
-        device: The port, such as /dev/ttyUSB0.
-        baud: Bits per second; must be what the board is set to.
-        reply: Codec of the replies, to find them in the stream.
-        reply_timeout_s: How long to wait for a reply.
-        now_s: Monotonic clock, for the timeout.
-
-    Attributes:
-        name: The port.
-        framing: Frames with an RS-485 header.
-        resynchronised: How often bytes that belonged to no reply had to be skipped.
+    The baud rate must be what the board is set to; the codec finds replies in the stream.
 
     Raises:
         TransportError: The port cannot be opened; the subclass says why.

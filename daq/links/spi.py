@@ -18,20 +18,12 @@ from firmware_protocol.fields import Framing
 class SpiLink:
     """Exchanges frames with the board on one chip select.
 
-    Args:
-        port: Device, mode and clock, from the robot file.
-
-    Attributes:
-        name: The device node.
-        framing: Plain frames.
-        resynchronised: Always 0: foreign bytes exist only on serial lines.
-
     Raises:
         TransportError: The device cannot be opened; the subclass says why.
     """
 
     framing = Framing.SPI
-    resynchronised = 0
+    resynchronised = 0  # foreign bytes exist only on serial lines
 
     def __init__(self, port: SpiPort) -> None:
         self.name = port.device

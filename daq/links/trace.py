@@ -13,13 +13,7 @@ from firmware_protocol.profile import Profile
 
 
 class TracingLink:
-    """Passes everything through and reports each frame as one line of text.
-
-    Args:
-        link: The link to watch.
-        profile: How to read its frames.
-        report: Takes one line of text per frame.
-    """
+    """Passes everything through and reports each frame as one line of text."""
 
     def __init__(self, link: BoardLink, profile: Profile, report: Callable[[str], None]) -> None:
         self._link = link

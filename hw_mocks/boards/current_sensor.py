@@ -11,25 +11,14 @@ _BLOCK = 1024
 
 
 class CurrentSensor:
-    """One motor's current, looked at once per physics step.
-
-    Args:
-        noise_a: On each measurement (rms).
-        generator: Source of the noise.
-        filter_hz: Corner of the board's low-pass.
-        step_s: Time between two readings.
+    """One motor's current, looked at once per physics step; the noise is stated as its rms.
 
     Attributes:
         filtered_a: The current without the noise.
     """
 
     def __init__(
-        self,
-        noise_a: float,
-        generator: np.random.Generator,
-        *,
-        filter_hz: float,
-        step_s: float,
+        self, noise_a: float, generator: np.random.Generator, *, filter_hz: float, step_s: float
     ) -> None:
         filter_rad_s = 2.0 * math.pi * filter_hz
         self.filtered_a = 0.0

@@ -13,14 +13,7 @@ _MARGIN_RAD = 1e-6
 
 
 class Encoder:
-    """One encoder, looked at once per physics step.
-
-    Args:
-        counts_per_turn: Infinity for one without steps.
-        index_rad: Motor angle of the index pulse.
-        wrap_turns: Reported positions wrap at plus and minus this.
-        velocity_filter_hz: Corner of the board's low-pass on the velocity.
-        step_s: Time between two readings.
+    """One encoder, looked at once per physics step; infinite counts per turn have no steps.
 
     Attributes:
         angle_rad: As read, running on over as many turns as the motor makes.

@@ -28,14 +28,7 @@ _BUILD_TIMEOUT_S = 120.0
 
 
 def build_library(name: str, directory: Path = _DIRECTORY) -> Path:
-    """Compile a library unless this very version is in the cache already.
-
-    Args:
-        name: Its sources are `NAME.c` and `NAME_*.c`.
-        directory: Where they are, with the headers they include.
-
-    Returns:
-        The shared library.
+    """Compile a library of `NAME.c` and `NAME_*.c` unless this very version is in the cache.
 
     Raises:
         CompilerMissingError: No C compiler is on the PATH.

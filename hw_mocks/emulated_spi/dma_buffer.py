@@ -45,13 +45,7 @@ class _Phase(IntEnum):
 
 
 class DmaWindow(NamedTuple):
-    """What a program left.
-
-    Attributes:
-        sent: The bytes clocked out to the board.
-        speed_hz: The clock the program asked for.
-        started_ns: When the window began, on the monotonic clock.
-    """
+    """What a program left: the bytes for the board, its clock, and when the window began."""
 
     sent: bytes
     speed_hz: int
@@ -59,10 +53,7 @@ class DmaWindow(NamedTuple):
 
 
 class DmaBuffer:
-    """One board's buffers, in a new file.
-
-    Args:
-        path: Where programs find it; what is there already is replaced.
+    """One board's buffers, in a new file that replaces what is there.
 
     Attributes:
         is_spoilt: A program seems to have died while it had the buffer. Should it only have slept,

@@ -18,11 +18,7 @@ from hw_mocks.errors import MockError
 
 
 class CompilerMissingError(MockError):
-    """No C compiler was found.
-
-    Attributes:
-        tried: The commands that were looked for on the PATH.
-    """
+    """No C compiler was found."""
 
     def __init__(self, tried: Sequence[str]) -> None:
         self.tried = tuple(tried)
@@ -33,12 +29,7 @@ class CompilerMissingError(MockError):
 
 
 class LibraryBuildError(MockError):
-    """The compiler failed.
-
-    Attributes:
-        command: The command that was run.
-        stderr: What the compiler said.
-    """
+    """The compiler failed."""
 
     def __init__(self, command: Sequence[str], stderr: str) -> None:
         self.command = tuple(command)
@@ -58,12 +49,7 @@ class OfferOpenError(MockError, RuntimeError):
 
 
 class NotEmulatedError(MockError):
-    """An opened device is not the emulated one that it was taken for.
-
-    Attributes:
-        device: Its name.
-        reason: What is there instead.
-    """
+    """An opened device is not the emulated one that it was taken for."""
 
     def __init__(self, device: str, reason: str) -> None:
         self.device = device

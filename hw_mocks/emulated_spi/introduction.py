@@ -31,23 +31,15 @@ _CREDENTIALS: Final = struct.Struct("=iII")  # process, user, group
 
 
 class Introduction(msgspec.Struct, frozen=True):
-    """What an emulated device says of itself.
-
-    Attributes:
-        device: Which it stands for, such as `/dev/spidev0.0`.
-        mark: What the robot behind it was drawn by; empty when nobody said.
-    """
+    """What an emulated device says of itself."""
 
     device: str
     mark: str
+    """What the robot behind it was drawn by; empty when nobody said."""
 
 
 def ask_who(descriptor: int, device: str) -> Introduction:
-    """Ask an opened device who it is.
-
-    Args:
-        descriptor: As opened; nothing is sent unless it is a socket of this user's.
-        device: What was meant to be opened.
+    """Ask an opened device who it is; nothing is sent unless it is a socket of this user's.
 
     Raises:
         NotEmulatedError: Nobody of ours answers.

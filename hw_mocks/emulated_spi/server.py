@@ -52,16 +52,7 @@ _RAPID_S: Final = 400e-6
 
 
 class SpiTransfer(NamedTuple):
-    """What a board sees of one chip-select window.
-
-    Attributes:
-        device: The node, for example `/dev/spidev0.0`.
-        tx: The bytes clocked out to the board.
-        mode: The SPI mode bits of `linux/spi/spi.h`.
-        bits_per_word: The word size.
-        speed_hz: The clock the program asked for.
-        started_ns: When it began, on the monotonic clock.
-    """
+    """What a board sees of one chip-select window; `mode` has the bits of `linux/spi/spi.h`."""
 
     device: str
     tx: bytes
@@ -137,14 +128,9 @@ class SpidevServer:
         self.close()
 
     def poll(self, timeout_s: float) -> int:
-        """Wait for programs and answer everything they ask.
+        """Wait for programs, answer everything they ask, return how many transfers there were.
 
-        Args:
-            timeout_s: How long to wait at most; 0 only looks. Any activity ends the wait, also a
-                program that opens a device.
-
-        Returns:
-            How many transfers there were.
+        Any activity ends the wait, also a program that opens a device; 0 s only looks.
 
         Raises:
             ValueError: The callback returned more bytes than it was sent, or an invalid errno.
@@ -165,8 +151,7 @@ class SpidevServer:
     def remove(self, device: str) -> None:
         """Take a device away, as if its driver were unbound. Does nothing if it is gone already.
 
-        Args:
-            device: The node. Opening it now gives ENOENT, transfers of who has it open ENODEV.
+        Opening it now gives ENOENT, transfers of who has it open ENODEV.
 
         Raises:
             EmulatedDeviceError: The server was not made with this device.
@@ -183,9 +168,6 @@ class SpidevServer:
 
     def restore(self, device: str) -> None:
         """Bring a device back with fresh settings. Does nothing if it is there.
-
-        Args:
-            device: The node.
 
         Raises:
             EmulatedDeviceError: The server was not made with this device, or another server has it.

@@ -17,14 +17,9 @@ def announces_emulation(environment: Mapping[str, str]) -> bool:
 
 
 def shim_environment(directory: Path, base: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment in which a program sees the emulated devices.
+    """Return an environment in which programs see the devices of a `SpidevServer`'s directory.
 
-    Args:
-        directory: The directory of the `SpidevServer`.
-        base: The environment to extend, usually `os.environ`.
-
-    Returns:
-        A copy of `base` that preloads the shim, before anything preloaded already.
+    It is a copy of `base` that preloads the shim, before anything preloaded already.
 
     Raises:
         CompilerMissingError: No C compiler is on the PATH.
@@ -33,8 +28,4 @@ def shim_environment(directory: Path, base: Mapping[str, str]) -> dict[str, str]
     preload = [str(build_library("shim"))]
     if base.get("LD_PRELOAD"):
         preload.append(base["LD_PRELOAD"])
-    return {
-        **base,
-        "LD_PRELOAD": ":".join(preload),
-        _DIRECTORY: str(directory.resolve()),
-    }
+    return {**base, "LD_PRELOAD": ":".join(preload), _DIRECTORY: str(directory.resolve())}

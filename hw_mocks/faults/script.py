@@ -230,10 +230,7 @@ class FaultScript:
 
 
 def parse_fault(text: str) -> ScriptedFault:
-    """Read a fault as a command line states it.
-
-    Args:
-        text: `KIND[:key=value,…]` with the keys rate, at (s), for (s), board, direction, code.
+    """Read a fault: `KIND[:key=value,…]` with rate, at (s), for (s), board, direction, code.
 
     Raises:
         MockConfigError: Something in it cannot be understood; every problem is listed.

@@ -13,13 +13,7 @@ from hw_mocks.faults.script import FaultKind, FaultScript, ScriptedFault
 
 
 class FaultyWire:
-    """The SPI side of one board.
-
-    Args:
-        board: Who answers.
-        number: The board's number in the robot file.
-        script: What goes wrong.
-    """
+    """The SPI side of one board, by its number in the robot file."""
 
     def __init__(self, board: MockBoard, number: int, script: FaultScript) -> None:
         self.board = board

@@ -21,11 +21,7 @@ from hw_mocks.plants.effects import Effects
 class Actuator:
     """One motor's torque, averaged over the step that follows: harmonics too fast for it fade.
 
-    Args:
-        motor: The motor type.
-        effects: Which imperfections it has, and how large.
-        generator: Source of the phases of ripple and cogging.
-        step_s: How long the torque will be held.
+    The generator is the source of the phases of ripple and cogging.
     """
 
     __slots__ = (
@@ -56,13 +52,7 @@ class Actuator:
         ).tolist()
 
     def torque_nm(self, iq_a: float, position_rad: float, velocity_rad_s: float) -> float:
-        """Return the torque on the rotor.
-
-        Args:
-            iq_a: The true quadrature current.
-            position_rad: Motor position.
-            velocity_rad_s: Motor velocity.
-        """
+        """Return the torque on the rotor, by the true current and the motor's motion."""
         torque_nm = self._nm_per_a * iq_a
         if self._saturation_per_a2:
             torque_nm /= math.sqrt(1.0 + self._saturation_per_a2 * iq_a * iq_a)
@@ -79,14 +69,7 @@ class Actuator:
 def make_actuators(
     robot: DrivenRobot, effects: Effects, generator: np.random.Generator, *, step_s: float = 250e-6
 ) -> list[Actuator]:
-    """Return one actuator per joint, in the robot's joint order.
-
-    Args:
-        robot: Whose motors.
-        effects: Which imperfections they have, and how large.
-        generator: Source of every motor's phases.
-        step_s: The plant's step.
-    """
+    """Return one actuator per joint, in the robot's joint order."""
     return [
         Actuator(robot.motor_of(joint), effects, generator, step_s=step_s) for joint in robot.joints
     ]

@@ -37,16 +37,7 @@ _ROTOR_BODY_KG: Final = 1e-9
 
 
 def make_model(robot: DrivenRobot, truth: Truth, *, step_s: float, has_rotors: bool = False) -> Any:
-    """Generate the MuJoCo model of an arm.
-
-    Args:
-        robot: Kinematics, gears and gravity.
-        truth: True inertias and friction.
-        step_s: Length of a step.
-        has_rotors: Whether rotors are hinges of their own.
-
-    Returns:
-        A `mujoco.MjModel`.
+    """Generate the `mujoco.MjModel` of an arm, with rotors as hinges of their own or without.
 
     Raises:
         MockConfigError: A joint lacks placement or link, or a link is not physically consistent.
@@ -85,9 +76,7 @@ def make_model(robot: DrivenRobot, truth: Truth, *, step_s: float, has_rotors: b
 def gear_mobilities(model: Any, *, posture_count: int = 100) -> Array:
     """Return how easily torques in the gears wind them up, with every rotor and link free.
 
-    Args:
-        model: A `mujoco.MjModel` with rotors.
-        posture_count: In how many postures, drawn at random but always the same.
+    The postures are drawn at random but always the same; the model must have rotors.
 
     Returns:
         Angular acceleration of rotors against links per torque, shape (n_postures, n_joints,
@@ -111,13 +100,8 @@ def hanging_posture_rad(robot: DrivenRobot) -> list[float]:
     """Return where the arm comes to rest when let go at zero angles, by the robot file's values.
 
     From base to tip, each joint that friction does not hold goes to where its gravity torque
-    vanishes and the arm is lowest, or to the nearest quarter turn when friction holds it there.
-
-    Args:
-        robot: An arm.
-
-    Returns:
-        One angle per joint, within its limits.
+    vanishes and the arm is lowest, or to the nearest quarter turn when friction holds it there,
+    within its limits.
 
     Raises:
         MockConfigError: As `make_model`.

@@ -33,14 +33,7 @@ _RUNAWAY_RAD_S: Final = 2e4
 
 
 class ArmPlant:
-    """A `Plant` of a chain of links.
-
-    Args:
-        robot: Kinematics, gears and gravity.
-        truth: True inertias and friction.
-        effects: What else happens.
-        step_s: Length of a step.
-        posture_rad: Joint angles to start from, at rest; by default `hanging_posture_rad(robot)`.
+    """A `Plant` of a chain of links, at rest in a posture; by default `hanging_posture_rad`.
 
     Raises:
         MockConfigError: A joint lacks placement or link, a link is not physically consistent, or
@@ -98,10 +91,7 @@ class ArmPlant:
         return positions_rad
 
     def step(self, motor_torque_nm: Sequence[float]) -> None:
-        """Move on by one step.
-
-        Args:
-            motor_torque_nm: Torque on each rotor, constant during the step.
+        """Move on by one step, with a constant torque on each rotor.
 
         Raises:
             MockPhysicsError: The arm has become too fast to be simulated.

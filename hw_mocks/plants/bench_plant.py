@@ -26,13 +26,7 @@ from hw_mocks.plants.truth import Truth
 class Shaft:
     """A turning mass with viscous and Coulomb friction: J·dω/dt + b·ω + f·sgn(ω) = τ.
 
-    Args:
-        inertia_kg_m2: J, not zero.
-        viscous_nm_s_per_rad: b.
-        coulomb_nm: f.
-        stribeck: Relative extra friction at standstill.
-        position_rad: Where it starts, at rest.
-        step_s: Length of a step.
+    It starts at rest. J is not zero; `stribeck` is relative extra friction at standstill.
     """
 
     __slots__ = (
@@ -105,11 +99,7 @@ class Shaft:
             self.velocity_rad_s = net_nm * rad_s_per_nm
 
     def _gains(self, duration_s: float) -> tuple[float, float, float, float]:
-        """Return what a starting velocity and a net torque amount to after a while.
-
-        Returns:
-            Velocity kept, distance per velocity, velocity per torque, distance per torque.
-        """
+        """Return velocity kept, distance per velocity, velocity and distance per torque."""
         decay = duration_s * self._viscous_nm_s_per_rad / self._inertia_kg_m2
         if decay > 1e-2:
             first = -math.expm1(-decay) / decay
@@ -129,14 +119,7 @@ class Shaft:
 class BenchPlant:
     """A `Plant` of one joint without a link; two masses when the gear has play or spring.
 
-    It has no `BENCH_ONLY` effects: those are in `loaded_bench`.
-
-    Args:
-        robot: A robot of one joint.
-        truth: Its inertias and friction.
-        effects: What else happens.
-        step_s: Length of a step.
-        joint_position_rad: Where the joint starts, at rest.
+    It starts at rest and has no `BENCH_ONLY` effects: those are in `loaded_bench`.
 
     Raises:
         MockConfigError: A mass that must be there is zero, or the gear is too stiff for the step.
@@ -196,11 +179,7 @@ class BenchPlant:
         return [self._load.position_rad]
 
     def step(self, motor_torque_nm: Sequence[float]) -> None:
-        """Move on by one step.
-
-        Args:
-            motor_torque_nm: Torque on the rotor, constant during the step.
-        """
+        """Move on by one step, with a constant torque on the rotor."""
         gear, rotor, load = self._gear, self._rotor, self._load
         torque_nm = motor_torque_nm[0] * gear.joint_nm_per_motor_nm
         if self._coupling is None:

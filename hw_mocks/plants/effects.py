@@ -95,22 +95,13 @@ _TROUBLES: Final = dataclasses.replace(
     joint_resonance_hz=30.0,
 )
 
-PRESETS: Final[dict[str, Effects]] = {
-    "none": _NONE,
-    "default": _DEFAULT,
-    "troubles": _TROUBLES,
-}
+PRESETS: Final[dict[str, Effects]] = {"none": _NONE, "default": _DEFAULT, "troubles": _TROUBLES}
 
 
 def parse_effects(text: str) -> Effects:
-    """Read effects as a command line states them.
+    """Read effects as a command line states them: `default,backlash_rad=0.003,cogging_nm=0`.
 
-    Args:
-        text: A preset (`none`, `default`, `troubles`), then changes to it, separated by commas:
-            `default,backlash_rad=0.003,cogging_nm=0`. Changes alone are changes to `default`.
-
-    Returns:
-        The effects asked for.
+    A preset comes first, then changes to it; changes alone are changes to `default`.
 
     Raises:
         MockConfigError: A name is unknown, a value unreadable or out of range.

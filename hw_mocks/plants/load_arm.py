@@ -12,10 +12,6 @@ from hw_mocks.errors import MockConfigError
 class MockLoadArm:
     """A point mass on a massless arm, which hangs down where the joint starts.
 
-    Attributes:
-        mass_kg: The mass.
-        length_m: Its distance from the joint's axis.
-
     Raises:
         MockConfigError: A value is not positive or not finite.
     """
@@ -40,7 +36,6 @@ class MockLoadArm:
     def weight_nm(self, gravity_m_s2: tuple[float, float, float]) -> float:
         """Return the torque of its weight when it stands out level, the axis being level itself.
 
-        Args:
-            gravity_m_s2: Only its size counts: a joint on the bench has no place in the robot.
+        Only the size of gravity counts: a joint on the bench has no place in the robot.
         """
         return self.mass_kg * self.length_m * math.hypot(*gravity_m_s2)

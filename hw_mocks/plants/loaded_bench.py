@@ -24,13 +24,7 @@ class LoadedBench(BenchPlant):
     of it, and the gear slips around the angle half a turn away. Where it slips, the output turns
     along but nothing on it is felt at the motor, only its end stops are.
 
-    Args:
-        robot: A robot of one joint.
-        truth: Its inertias and friction, without those of the load arm.
-        effects: What else happens.
-        load_arm: What hangs on the output.
-        step_s: Length of a step.
-        joint_position_rad: Where the joint starts, at rest.
+    The truth is without the load arm.
 
     Raises:
         MockConfigError: A mass that must be there is zero, or the gear is too stiff for the step.
@@ -70,11 +64,7 @@ class LoadedBench(BenchPlant):
             )
 
     def step(self, motor_torque_nm: Sequence[float]) -> None:
-        """Move on by one step.
-
-        Args:
-            motor_torque_nm: Torque on the rotor, constant during the step.
-        """
+        """Move on by one step, with a constant torque on the rotor."""
         gear, rotor, load, alone = self._gear, self._rotor, self._load, self._slipping
         if alone is not None and self._is_slipping_at(rotor.position_rad):
             alone.position_rad, alone.velocity_rad_s = rotor.position_rad, rotor.velocity_rad_s

@@ -29,11 +29,7 @@ class Plant(typing.Protocol):
         """Where the joints really are, behind play and spring; nobody measures it."""
 
     def step(self, motor_torque_nm: Sequence[float]) -> None:
-        """Move on by one step.
-
-        Args:
-            motor_torque_nm: Torque on each rotor, constant during the step.
-        """
+        """Move on by one step, with a constant torque on each rotor."""
 
 
 def make_plant(
@@ -47,13 +43,7 @@ def make_plant(
 ) -> Plant:
     """Return the bench for a single joint without a link, the whole arm in MuJoCo otherwise.
 
-    Args:
-        robot: Kinematics, gears and gravity.
-        truth: True inertias and friction.
-        effects: What else happens.
-        step_s: Length of a step.
-        posture_rad: Joint angles to start from, at rest; by default the arm hangs.
-        load_arm: What hangs on the output of a joint on the bench.
+    It starts at rest; by default the arm hangs.
 
     Raises:
         MockConfigError: This robot cannot be simulated, or cannot have these effects or a load arm,
@@ -70,12 +60,7 @@ def make_plant(
         if not asked:
             return BenchPlant(robot, truth, effects, step_s=step_s, joint_position_rad=start_rad)
         return LoadedBench(
-            robot,
-            truth,
-            effects,
-            load_arm=load_arm,
-            step_s=step_s,
-            joint_position_rad=start_rad,
+            robot, truth, effects, load_arm=load_arm, step_s=step_s, joint_position_rad=start_rad
         )
     if asked:
         problems = [f"{name}: only a joint alone on the bench can have it" for name in asked]

@@ -52,12 +52,7 @@ class MockTransmission:
 
 
 def make_transmission(joint: DrivenJoint, truth: JointTruth) -> MockTransmission:
-    """Refer one joint's drive to the joint side.
-
-    Args:
-        joint: Gear ratio, efficiency, direction and offset.
-        truth: Rotor inertia and friction.
-    """
+    """Refer one joint's drive to the joint side."""
     drive = joint.drive
     gear = drive.gear_reduction
     torque_gain = drive.gear_efficiency * gear
@@ -78,12 +73,7 @@ class Coupling:
     """The torque that a gear with play and spring passes from rotor to link (joint side).
 
     Inside the gap nothing is passed on; teeth in contact push and never pull. Without a gap it is
-    an ordinary spring and damper.
-
-    Args:
-        gap_rad: Total play.
-        stiffness_nm_per_rad: Of the teeth in contact.
-        damping_nm_s_per_rad: Of the teeth in contact.
+    an ordinary spring and damper. The gap is the total play.
     """
 
     __slots__ = ("_half_gap_rad", "damping_nm_s_per_rad", "stiffness_nm_per_rad")
@@ -98,9 +88,7 @@ class Coupling:
     def torque_nm(self, windup_rad: float, windup_rad_s: float) -> float:
         """Return the torque on the link; its opposite acts on the rotor.
 
-        Args:
-            windup_rad: Rotor angle less link angle.
-            windup_rad_s: Rate of change of the same.
+        Windup is the rotor's angle less the link's, and the rate of change of the same.
         """
         half_gap_rad = self._half_gap_rad
         damping_nm = self.damping_nm_s_per_rad * windup_rad_s
@@ -120,11 +108,8 @@ def make_coupling(
 ) -> Coupling:
     """Return the coupling of rotor and link, where the gear is not rigid.
 
-    Args:
-        transmission: Whose rotor inertia turns the stated resonance into a stiffness.
-        effects: Play and resonance.
-        reduced_inertia_kg_m2: What rotor and link, both free, oppose to winding up the gear.
-        step_s: The plant's step.
+    The rotor's inertia turns a stated resonance into a stiffness; the reduced inertia is what rotor
+    and link, both free, oppose to winding up the gear.
     """
     if effects.joint_resonance_hz:
         inertia_kg_m2 = transmission.rotor_inertia_kg_m2
@@ -141,10 +126,7 @@ def make_coupling(
 def check_stiffness(robot: DrivenRobot, fastest_rad2_s2: float, step_s: float) -> None:
     """Refuse a gear whose spring is too stiff for the step.
 
-    Args:
-        robot: Whose gear it is, for the message.
-        fastest_rad2_s2: Square of the fastest natural frequency of rotors and links.
-        step_s: The plant's step.
+    It is judged by the square of the fastest natural frequency of rotors and links.
 
     Raises:
         MockConfigError: A step is longer than a sixth of a period: the motion would be wrong.
@@ -163,9 +145,7 @@ def check_stiffness(robot: DrivenRobot, fastest_rad2_s2: float, step_s: float) -
 def scale_coulomb(stribeck: float, joint_velocity_rad_s: float) -> float:
     """Return the Coulomb friction at a speed, relative to that of fast sliding (Stribeck's curve).
 
-    Args:
-        stribeck: Relative extra friction at standstill.
-        joint_velocity_rad_s: Joint speed.
+    `stribeck` is the relative extra friction at standstill.
     """
     ratio = joint_velocity_rad_s / STRIBECK_VELOCITY_RAD_S
     return 1.0 + stribeck * math.exp(-ratio * ratio)

@@ -64,17 +64,10 @@ class Truth:
 
 
 def draw_truth(robot: DrivenRobot, *, seed: int, spread: float = 0.25) -> Truth:
-    """Draw true parameters around the robot file's.
+    """Draw true parameters around the robot file's: physically consistent, whatever the seed.
 
-    Links and inertias differ from CAD; friction is exactly what the robot file says.
-
-    Args:
-        robot: The description to start from.
-        seed: Makes the draw repeatable.
-        spread: Relative standard deviation of masses and second moments; 0 returns CAD.
-
-    Returns:
-        Physically consistent parameters, whatever the seed.
+    Links and inertias differ from CAD; friction is exactly what the robot file says. The spread is
+    the relative standard deviation of masses and second moments; 0 returns CAD.
 
     Raises:
         MockConfigError: `spread` is out of range, or a link of the robot file is not physically
@@ -154,11 +147,7 @@ def _change_link(link: Link, change: Matrix) -> Link:
 
 
 def inertia_matrix(link: Link) -> Matrix:
-    """Return the 3×3 inertia matrix about the joint frame's origin.
-
-    Args:
-        link: Inertial parameters about the joint frame's origin.
-    """
+    """Return the 3×3 inertia matrix about the joint frame's origin."""
     elements = link.inertia_kg_m2
     return np.array(
         [

@@ -44,13 +44,7 @@ print(bytes(s.xfer2([0] * 34)).hex())'"""
 
 def add_to(verbs: Verbs, summary: str) -> None:
     """Add the verb to the command line."""
-    parser = add_verb(
-        verbs,
-        "mock",
-        handler=None,
-        summary=summary,
-        example=_EXEC_EXAMPLE,
-    )
+    parser = add_verb(verbs, "mock", handler=None, summary=summary, example=_EXEC_EXAMPLE)
     actions = parser.add_subparsers(metavar="ACTION", required=True)
 
     run = add_verb(

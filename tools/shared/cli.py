@@ -42,12 +42,7 @@ def seed_problems(seed: int) -> list[str]:
 
 
 def add_verb(
-    verbs: Verbs,
-    name: str,
-    *,
-    handler: Handler | None,
-    summary: str,
-    example: str,
+    verbs: Verbs, name: str, *, handler: Handler | None, summary: str, example: str
 ) -> argparse.ArgumentParser:
     """Add a verb whose help ends with examples to copy and paste."""
     parser = verbs.add_parser(

@@ -14,11 +14,7 @@ _STEP_S = 0.25
 def progress_bar(label: str) -> Iterator[Callable[[float, float | None], None]]:
     """Show a bar on stderr if that is a terminal.
 
-    Args:
-        label: What is being done.
-
-    Yields:
-        A function to call with how much is done and, where it is known, how much there is.
+    What it yields is called with how much is done and, where it is known, how much there is.
     """
     if not sys.stderr.isatty():
         yield lambda _done, _total: None
@@ -44,11 +40,7 @@ def progress_bar(label: str) -> Iterator[Callable[[float, float | None], None]]:
 def progress_steps(label: str) -> Iterator[Callable[[str], None]]:
     """Show on stderr which step is being done, if that is a terminal.
 
-    Args:
-        label: What is being done.
-
-    Yields:
-        A function to call with the name of the step that begins.
+    What it yields is called with the name of each step that begins.
     """
     if not sys.stderr.isatty():
         yield lambda _step: None

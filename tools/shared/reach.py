@@ -37,17 +37,14 @@ def add_reach_options(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Where a loop is.
-
-    Attributes:
-        runtime: Directory of its sockets; None for the usual one.
-        connect: Address of a loop on another computer, in place of that.
-        keys: Directory of our keys, for that.
-    """
+    """Where a loop is."""
 
     runtime: Path | None
+    """Directory of its sockets; None for the usual one."""
     connect: str | None
+    """Address of a loop on another computer, in place of that."""
     keys: Path | None
+    """Directory of our keys, for that."""
 
     @classmethod
     def from_namespace(cls, arguments: argparse.Namespace) -> Self:
@@ -58,9 +55,7 @@ class Reach:
 def find_loop(reach: Reach, patience_s: float = 0.0) -> tuple[Where, Keys | None]:
     """Return where the options say that the loop is, and our keys.
 
-    Args:
-        reach: The options.
-        patience_s: How long to wait for one that is being started.
+    A loop that is being started is waited for, as long as the patience lasts.
 
     Raises:
         ConfigError: They contradict each other, or cannot be used.
@@ -94,15 +89,6 @@ def _is_there(path: Path, patience_s: float) -> bool:
 
 
 def open_client(reach: Reach, patience_s: float = 0.0) -> CommandClient:
-    """Return a connection to the loop that the options name.
-
-    Args:
-        reach: The options.
-        patience_s: How long to wait for one that is being started.
-
-    Raises:
-        ConfigError: They contradict each other, or cannot be used.
-        StreamError: No loop was started there.
-    """
+    """Return a connection to the loop of `find_loop`, which says what can go wrong."""
     where, keys = find_loop(reach, patience_s)
     return CommandClient(robot_endpoints(where).commands, keys=keys)

@@ -18,19 +18,14 @@ _ON = ("ready", "active")
 
 
 class Wait(NamedTuple):
-    """What a command waits for.
-
-    Attributes:
-        purpose: In words.
-        is_done: Whether it has happened.
-        is_lost: Whether it cannot happen any more.
-        timeout_s: How long it may take, besides the length of a trajectory.
-    """
+    """What a command waits for."""
 
     purpose: str
     is_done: Callable[[LoopStatus], bool]
     is_lost: Callable[[LoopStatus], bool]
+    """Whether it cannot happen any more."""
     timeout_s: float
+    """How long it may take, besides the length of a trajectory."""
 
 
 def _is_on(status: LoopStatus) -> bool:
@@ -78,17 +73,10 @@ def wait_until(
     timeout_s: float | None,
     duration_s: float = 0.0,
 ) -> tuple[int, str]:
-    """Wait for what an action is for.
+    """Wait for what an accepted action of `WAITS` is for; return exit code and ending in words.
 
-    Args:
-        client: Connection to the loop.
-        action: One of `WAITS`; it has been accepted.
-        before: The status before that, where it matters: of `play`.
-        timeout_s: How long, None for the action's own time.
-        duration_s: How long a trajectory takes.
-
-    Returns:
-        Exit code, and how it ended in words.
+    The status before the action matters for `play`, and so does how long its trajectory takes. A
+    time-out of None is the action's own.
     """
     wait = WAITS[action]
     limit_s = wait.timeout_s + duration_s if timeout_s is None else timeout_s

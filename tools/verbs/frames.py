@@ -44,21 +44,11 @@ _ENCODE_EXAMPLE = """\
 
 def add_to(verbs: Verbs, summary: str) -> None:
     """Add the verb to the command line."""
-    parser = add_verb(
-        verbs,
-        "frames",
-        handler=None,
-        summary=summary,
-        example=_DECODE_EXAMPLE,
-    )
+    parser = add_verb(verbs, "frames", handler=None, summary=summary, example=_DECODE_EXAMPLE)
     actions = parser.add_subparsers(metavar="ACTION", required=True)
 
     decode = add_verb(
-        actions,
-        "decode",
-        handler=_decode,
-        summary="show what frames say",
-        example=_DECODE_EXAMPLE,
+        actions, "decode", handler=_decode, summary="show what frames say", example=_DECODE_EXAMPLE
     )
     add_profile_option(decode, is_required=True)
     _add_direction(decode, default="reply")

@@ -99,11 +99,7 @@ def _import(arguments: argparse.Namespace) -> int:
     # HDF5 is not needed to print a help text.
     from estimation.importing.files import read_array_file
     from estimation.importing.measurements import measure
-    from estimation.importing.write import (
-        Origin,
-        RobotFile,
-        write_import,
-    )
+    from estimation.importing.write import Origin, RobotFile, write_import
 
     options = _options(arguments)
     text = robot_text(arguments.robot)

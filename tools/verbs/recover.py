@@ -31,11 +31,7 @@ from tools.shared.progress import progress_bar
 def add_to(verbs: Verbs, summary: str) -> None:
     """Add the verb to the command line."""
     parser = add_verb(
-        verbs,
-        "recover",
-        handler=_recover,
-        summary=summary,
-        example="  armature recover .",
+        verbs, "recover", handler=_recover, summary=summary, example="  armature recover ."
     )
     parser.add_argument(
         "paths",

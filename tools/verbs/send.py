@@ -32,16 +32,7 @@ from daq.stream.messages import (
     SetMode,
     Stop,
 )
-from tools.shared.cli import (
-    FAILED,
-    OK,
-    USAGE,
-    Verbs,
-    add_json_option,
-    add_verb,
-    print_json,
-    say,
-)
+from tools.shared.cli import FAILED, OK, USAGE, Verbs, add_json_option, add_verb, print_json, say
 from tools.shared.reach import Reach, add_reach_options, find_loop, open_client
 from tools.shared.waiting import WAITS, wait_until
 from tools.verbs.status import print_status
