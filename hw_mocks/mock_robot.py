@@ -120,14 +120,8 @@ class MockRobot:
             connection = None
             if joint is not None:
                 number = self.robot.joints.index(joint)
-                connection = Connection(
-                    joint_index=number,
-                    motor=self.robot.motor_of(joint),
-                    drive=joint.drive,
-                    actuator=actuators[number],
-                    # The plant counts motor angles from where the robot file places the index.
-                    index_angle_rad=0.0,
-                )
+                motor = self.robot.motor_of(joint)
+                connection = Connection(number, motor, joint.drive, actuators[number])
             return MotorOutput(
                 connection,
                 profile.behaviour,

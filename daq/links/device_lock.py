@@ -2,7 +2,8 @@
 
 The SPI driver lets everyone open its nodes, so the lock is a file of its own. It is named after the
 node and its inode, so that two emulated devices of one name do not exclude each other. The kernel
-drops the lock when its holder dies, however it dies.
+drops the lock when its holder dies, however it dies. Programs without our lock are found as `fuser`
+finds them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from daq.errors import DeviceBusyError, DevicePermissionError
 from daq.system.locks import FileLock, Holder, LockHeldError, holder_of
 
 _LOCK_DIRECTORY = Path("/run/lock")
+_PROC = Path("/proc")
 
 
 class DeviceLock:
@@ -56,6 +58,23 @@ def lock_holder(device: str) -> str | None:
     """Return who holds a device; None when nobody does."""
     holder = holder_of(lock_path(device))
     return None if holder is None else _text(holder)
+
+
+def programs_using(device: str) -> list[str]:
+    """Return the other programs that have a device open, as far as this user may see them."""
+    target = os.path.realpath(device)
+    found = []
+    for process in _PROC.iterdir():
+        if not process.name.isdecimal() or int(process.name) == os.getpid():
+            continue
+        try:
+            is_user = any(os.readlink(link) == target for link in (process / "fd").iterdir())
+            name = (process / "comm").read_text(errors="replace").strip() if is_user else ""
+        except OSError:  # ended meanwhile, or not ours to look at
+            continue
+        if is_user:
+            found.append(f"{name} (process {process.name})")
+    return found
 
 
 def _text(holder: Holder) -> str:

@@ -70,8 +70,6 @@ class Connection:
     motor: Motor
     drive: Drive
     actuator: Actuator
-    index_angle_rad: float
-    """Motor angle of the encoder's index pulse."""
 
 
 class MotorOutput:
@@ -107,7 +105,7 @@ class MotorOutput:
                 if connection and effects.is_encoder_quantised
                 else math.inf
             ),
-            index_rad=connection.index_angle_rad if connection else 0.0,
+            index_rad=0.0,  # the plant counts motor angles from there
             wrap_turns=behaviour.position_wrap_turns,
             velocity_filter_hz=behaviour.velocity_filter_hz,
             step_s=step_s,

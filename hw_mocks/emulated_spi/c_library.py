@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from hw_mocks.emulated_spi.errors import CompilerMissingError, LibraryBuildError
+from hw_mocks.errors import CompilerMissingError, LibraryBuildError
 
 _logger = logging.getLogger(__name__)
 

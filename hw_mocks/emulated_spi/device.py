@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from hw_mocks.emulated_spi.dma_buffer import DmaBuffer
-from hw_mocks.emulated_spi.errors import EmulatedDeviceError
+from hw_mocks.errors import EmulatedDeviceError
 
 DEFAULT_BITS_PER_WORD: Final = 8
 DEFAULT_SPEED_HZ: Final = 125_000_000  # spi-max-frequency of a Raspberry Pi's spidev nodes

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from hw_mocks.emulated_spi.c_library import build_library
-from hw_mocks.emulated_spi.errors import OfferOpenError
+from hw_mocks.errors import OfferOpenError
 
 # The layout, as dma_buffer.h states it: change _VERSION with either.
 _VERSION: Final = 1

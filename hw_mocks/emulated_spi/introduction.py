@@ -15,7 +15,6 @@ from typing import Final
 
 import msgspec
 
-from hw_mocks.emulated_spi.errors import NotEmulatedError
 from hw_mocks.emulated_spi.packets import (
     MAGIC,
     PACKET_MAX_BYTES,
@@ -24,6 +23,7 @@ from hw_mocks.emulated_spi.packets import (
     VERSION,
     Operation,
 )
+from hw_mocks.errors import NotEmulatedError
 
 _ANSWER_MAX_MS: Final = 10_000
 """The other end is an ordinary process on what may be a busy computer."""

@@ -7,7 +7,6 @@ module reads such texts and decides, exchange by exchange, which faults strike; 
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hw_mocks.errors import MockConfigError
+from hw_mocks.errors import MockConfigError, suggest
 
 
 class FaultKind(Enum):
@@ -240,9 +239,7 @@ def parse_fault(text: str) -> ScriptedFault:
     kind = kinds.get(name)
     problems: list[str] = []
     if kind is None:
-        close = difflib.get_close_matches(name, kinds, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(kinds)}"
-        problems.append(f"kind {name!r} is unknown{hint}")
+        problems.append(f"kind {name!r} is unknown{suggest(name, kinds)}")
     given: dict[str, str] = {}
     for item in filter(None, rest.split(",")):
         key, equals, value = (part.strip() for part in item.partition("="))

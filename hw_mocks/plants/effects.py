@@ -8,11 +8,10 @@ measurements (`iq_noise_a`, `is_encoder_quantised`).
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
 from typing import Final
 
-from hw_mocks.errors import MockConfigError
+from hw_mocks.errors import MockConfigError, suggest
 
 STRIBECK_VELOCITY_RAD_S: Final = 0.05
 """Joint speed at which the extra breakaway friction has fallen to 1/e."""
@@ -112,14 +111,14 @@ def parse_effects(text: str) -> Effects:
         preset, changes = _DEFAULT, [first, *rest]
     else:
         if first not in PRESETS:
-            problems.append(f"preset {first!r} is unknown{_suggest(first, PRESETS)}")
+            problems.append(f"preset {first!r} is unknown{suggest(first, PRESETS)}")
         preset, changes = PRESETS.get(first, _DEFAULT), rest
 
     values = dataclasses.asdict(preset)
     for change in changes:
         name, equals, value = (part.strip() for part in change.partition("="))
         if name not in values:
-            problems.append(f"effect {name!r} is unknown{_suggest(name, values)}")
+            problems.append(f"effect {name!r} is unknown{suggest(name, values)}")
         elif not equals:
             problems.append(f"effect {name!r} has no value: write {name}=VALUE")
         else:
@@ -147,8 +146,3 @@ def _read_number(text: str) -> float | None:
 
 def _read_flag(text: str) -> bool | None:
     return {"1": True, "true": True, "0": False, "false": False}.get(text.lower())
-
-
-def _suggest(name: str, known: dict[str, Effects] | dict[str, object]) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(known)}"

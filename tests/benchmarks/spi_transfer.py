@@ -16,9 +16,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from daq.robot.load import load_robot
-from hw_mocks.emulated_spi.errors import CompilerMissingError
 from hw_mocks.emulated_spi.server import SpidevServer
 from hw_mocks.emulated_spi.shim import shim_environment
+from hw_mocks.errors import CompilerMissingError
 from hw_mocks.faults.script import FaultScript
 from hw_mocks.mock_robot import MockRobot
 from hw_mocks.spi_boards import SpiBoards

@@ -51,8 +51,11 @@ def _step(arguments: argparse.Namespace) -> int:
     robot = load_robot(arguments.robot, profiles=PROFILES).driven()
     started_s = time.perf_counter()
     with open_boards(robot, parse_link("mock"), profile=arguments.profile) as opened:
-        connected = [tuple(joint is not None for joint in robot.joints_on(p)) for p in robot.boards]
-        session = _Session(opened, connected)
+        motors = [
+            [number for number, joint in enumerate(robot.joints_on(port), 1) if joint is not None]
+            for port in robot.boards
+        ]
+        session = _Session(opened, motors)
         is_ready = session.calibrate()
         if is_ready:
             session.step()
@@ -71,9 +74,11 @@ def _step(arguments: argparse.Namespace) -> int:
 class _Session:
     """One run: calibrate every motor, then turn each by half a turn and watch."""
 
-    def __init__(self, opened: OpenBoards, connected: list[tuple[bool, ...]]) -> None:
+    def __init__(self, opened: OpenBoards, motors: list[list[int]]) -> None:
         self._opened = opened
-        self._connected = connected
+        self._motors = motors
+        self._modes = [MODE_BITS["ES"] + sum(MODE_BITS[f"EM{n}"] for n in ns) for ns in motors]
+        self._ready_bits = [sum(STATUS_BITS[f"M{n}R"] for n in ns) for ns in motors]
         self._readings: list[Reading] = []
         self.calibration_ms: int | None = None
         self.samples: list[tuple[int, list[float], list[float]]] = []
@@ -82,10 +87,13 @@ class _Session:
     def calibrate(self) -> bool:
         """Enable all motors and wait until they are ready."""
         for elapsed_ms in range(_CALIBRATION_MAX_MS):
-            self._cycle({})
+            self._cycle()
             if self.faults:
                 return False
-            if all(self._is_ready(number) for number in range(len(self._connected))):
+            if all(
+                reading.values is not None and reading.values.status & ready == ready
+                for reading, ready in zip(self._readings, self._ready_bits, strict=True)
+            ):
                 self.calibration_ms = elapsed_ms
                 return True
         return False
@@ -94,39 +102,26 @@ class _Session:
         """Command a position step and note how the motors follow."""
         gains = {"kp_a_per_rad": (3.0, 3.0), "kd_a_s_per_rad": (0.3, 0.3)}
         for elapsed_ms in range(1, _STEP_MS + 1):
-            self._cycle({"motor_position_rad": (_STEP_RAD, _STEP_RAD), **gains})
+            self._cycle(motor_position_rad=(_STEP_RAD, _STEP_RAD), **gains)
             if elapsed_ms in _SHOWN_MS:
-                motors = [
-                    (reading.values.motor_position_rad[motor], reading.values.iq_a[motor])
-                    for reading, connected in zip(self._readings, self._connected, strict=True)
-                    for motor in (0, 1)
-                    if reading.values and connected[motor]
+                seen = [
+                    (reading.values.motor_position_rad[n - 1], reading.values.iq_a[n - 1])
+                    for reading, motors in zip(self._readings, self._motors, strict=True)
+                    for n in motors
+                    if reading.values
                 ]
-                self.samples.append((elapsed_ms, [p for p, _ in motors], [i for _, i in motors]))
+                self.samples.append((elapsed_ms, [p for p, _ in seen], [i for _, i in seen]))
 
-    def _cycle(self, fields: dict[str, object]) -> None:
+    def _cycle(self, **fields: object) -> None:
         self._opened.sleep_until_ns(self._opened.now_ns() + _PERIOD_NS)
         self._readings = []
-        for board, connected in zip(self._opened.boards, self._connected, strict=True):
-            mode = MODE_BITS["ES"] + sum(
-                MODE_BITS[f"EM{motor}"]
-                for motor, is_connected in enumerate(connected, 1)
-                if is_connected
-            )
+        for board, mode in zip(self._opened.boards, self._modes, strict=True):
             command = board.command(mode=mode, timeout_ms=10, isat_a=(5.0, 5.0), **fields)
             reading = board.exchange(command)
             self._readings.append(reading)
             fault = reading.values and board.profile.fault_of(reading.values.status)
             if fault and not self.faults:
                 self.faults.append(f"{board.name}: error {fault.code}, {fault.meaning}")
-
-    def _is_ready(self, number: int) -> bool:
-        values = self._readings[number].values
-        return values is not None and all(
-            values.status & STATUS_BITS[f"M{motor}R"]
-            for motor, is_connected in enumerate(self._connected[number], 1)
-            if is_connected
-        )
 
     def as_dict(self) -> dict[str, object]:
         """Return the session, ready for JSON."""
@@ -153,9 +148,8 @@ class _Session:
         console.print(f"all motors calibrated after {self.calibration_ms * 1e-3:.2f} s")
         motors = [
             f"{board.name} {motor} (rad)"
-            for board, connected in zip(self._opened.boards, self._connected, strict=True)
-            for motor, is_connected in enumerate(connected, 1)
-            if is_connected
+            for board, motors in zip(self._opened.boards, self._motors, strict=True)
+            for motor in motors
         ]
         table = Table(title=f"Motor positions after a step of {_STEP_RAD:.3f} rad")
         for heading in ("time (ms)", *motors):

@@ -54,9 +54,7 @@ def add_to(verbs: Verbs, summary: str) -> None:
         summary="run any program with the robot's SPI devices present and live boards behind them",
         example=_EXEC_EXAMPLE,
     )
-    add_robot_option(run)
-    add_joint_option(run)
-    add_mock_robot_options(run)
+    _add_mock(run)
     add_board_options(run)
     run.add_argument("command", nargs=argparse.REMAINDER, metavar="-- CMD ARGS")
 
@@ -69,9 +67,7 @@ def add_to(verbs: Verbs, summary: str) -> None:
         summary="print a serial port with a live board behind it, and serve until interrupted",
         example="  armature mock serial --robot laas4 --joint joint3",
     )
-    add_robot_option(serial)
-    add_joint_option(serial)
-    add_mock_robot_options(serial)
+    _add_mock(serial)
     add_board_options(serial)
     serial.add_argument("--board", type=int, default=0, metavar="N", help="which board (default 0)")
 
@@ -82,11 +78,15 @@ def add_to(verbs: Verbs, summary: str) -> None:
         summary="print the true parameters of a mock robot, which a recording never describes",
         example="  armature mock truth --robot laas4 --seed 1 --json",
     )
-    add_robot_option(truth)
-    add_joint_option(truth)
-    add_mock_robot_options(truth)
+    _add_mock(truth)
     truth.set_defaults(profile=None, fault=[])
     add_json_option(truth)
+
+
+def _add_mock(parser: argparse.ArgumentParser) -> None:
+    add_robot_option(parser)
+    add_joint_option(parser)
+    add_mock_robot_options(parser)
 
 
 # --- exec -----------------------------------------------------------------------------------------

@@ -120,6 +120,23 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
+def new_file_problems(option: str, path: Path, *suffixes: str) -> list[str]:
+    """Return why an option cannot name a file that is to be made."""
+    problems = []
+    parent = path.absolute().parent
+    if suffixes and path.suffix not in suffixes:
+        problems.append(f"{option} {path}: expected a name that ends in {' or '.join(suffixes)}")
+    elif not path.name:
+        problems.append(f"{option} '{path}': expected the name of a file")
+    elif os.path.lexists(path):
+        problems.append(f"{option} {path}: is there already and is not overwritten")
+    if not parent.is_dir():
+        problems.append(f"{option} {path}: there is no directory {parent}")
+    elif not os.access(parent, os.W_OK):
+        problems.append(f"{option} {path}: its directory cannot be written")
+    return problems
+
+
 def print_json(value: object) -> None:
     """Print one JSON object on stdout."""
     print(msgspec.json.encode(value).decode())

@@ -11,8 +11,7 @@ from daq.boards.probe import diagnose_board
 from daq.boards.wire_limits import board_profile, board_remarks, wire_problems
 from daq.errors import DaqError
 from daq.links.address import LinkAddress, LinkKind, parse_link
-from daq.links.device_lock import lock_holder
-from daq.links.device_users import programs_using
+from daq.links.device_lock import lock_holder, programs_using
 from daq.robot.description import DrivenRobot
 from daq.robot.load import load_robot
 from daq.system.findings import Finding, Level

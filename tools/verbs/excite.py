@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import os
 import time
+from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +24,7 @@ from tools.shared.cli import (
     add_json_option,
     add_robot_option,
     add_verb,
+    new_file_problems,
     print_json,
     say,
 )
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from estimation.excitation.search import Excitation
     from estimation.model.parameters import Parameters
 
-_SUFFIXES = (".h5", ".hdf5")
 _EXAMPLE = """\
   armature excite --robot laas4 --out id.h5 --evaluations 500
   armature run --robot laas4 --link mock --fast --home --play id.h5 --record id_run.h5
@@ -158,15 +158,7 @@ def _check(settings: ExcitationSettings, robot: Robot, out: Path, *, robot_sourc
         ConfigError: Options cannot be used; lists every problem.
     """
     problems = [f"--{problem}" for problem in settings.problems()]
-    parent = out.absolute().parent
-    if out.suffix not in _SUFFIXES:
-        problems.append(f"--out {out}: expected a name that ends in {' or '.join(_SUFFIXES)}")
-    if os.path.lexists(out):
-        problems.append(f"--out {out}: exists and is not overwritten")
-    elif not parent.is_dir():
-        problems.append(f"--out {out}: there is no directory {parent}")
-    elif not os.access(parent, os.W_OK):
-        problems.append(f"--out {out}: its directory cannot be written")
+    problems += new_file_problems("--out", out, ".h5", ".hdf5")
     if any(joint.is_on_bench for joint in robot.joints):
         problems.append(
             f"--robot {robot_source}: a joint on the bench has no links to identify; "
@@ -207,25 +199,13 @@ def _origin(robot: Robot, text: str, found: Excitation) -> dict[str, str | float
 
 
 def _facts(path: Path, found: Excitation, seconds: float) -> dict[str, object]:
-    limits = [
-        {
-            "name": limit.name,
-            "joint": limit.joint,
-            "limit": limit.limit,
-            "reached": limit.reached,
-            "unit": limit.unit,
-            "is_lower": limit.is_lower,
-            "is_kept": limit.is_kept,
-        }
-        for limit in found.limits
-    ]
     return {
         "file": str(path),
         "condition": found.condition,
         "condition_scaled": found.condition_scaled,
         "rank": found.rank,
         "parameters": found.parameters,
-        "limits": limits,
+        "limits": [{**asdict(limit), "is_kept": limit.is_kept} for limit in found.limits],
         "unchecked": found.unchecked,
         "coverage": found.coverage,
         "seconds": seconds,

@@ -50,9 +50,7 @@ def add_to(verbs: Verbs, summary: str) -> None:
     decode = add_verb(
         actions, "decode", handler=_decode, summary="show what frames say", example=_DECODE_EXAMPLE
     )
-    add_profile_option(decode, is_required=True)
-    _add_direction(decode, default="reply")
-    _add_framing(decode)
+    _add_wire(decode, direction="reply")
     decode.add_argument(
         "--jsonl",
         metavar="FILE",
@@ -67,9 +65,7 @@ def add_to(verbs: Verbs, summary: str) -> None:
         summary="make frames from JSON objects",
         example=_ENCODE_EXAMPLE,
     )
-    add_profile_option(encode, is_required=True)
-    _add_direction(encode, default="command")
-    _add_framing(encode)
+    _add_wire(encode, direction="command")
     encode.add_argument(
         "--jsonl",
         metavar="FILE",
@@ -96,16 +92,14 @@ def add_to(verbs: Verbs, summary: str) -> None:
     )
 
 
-def _add_direction(parser: argparse.ArgumentParser, default: str) -> None:
+def _add_wire(parser: argparse.ArgumentParser, direction: str) -> None:
+    add_profile_option(parser, is_required=True)
     parser.add_argument(
         "--direction",
-        choices=[direction.value for direction in Direction],
-        default=default,
-        help=f"who sends the frame (default {default})",
+        choices=[choice.value for choice in Direction],
+        default=direction,
+        help=f"who sends the frame (default {direction})",
     )
-
-
-def _add_framing(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--framing",
         choices=[framing.value for framing in Framing],
@@ -119,15 +113,8 @@ def _add_framing(parser: argparse.ArgumentParser) -> None:
 
 def decoded(codec: FrameCodec[Any], profile: Profile, text: str) -> dict[str, Any]:
     """Return what a frame in hex says, ready for JSON."""
-    result: dict[str, Any] = {
-        "valid": False,
-        "error": None,
-        "raw": None,
-        "si": None,
-        "auxiliary": None,
-        "flags": None,
-        "fault": None,
-    }
+    names = ("raw", "si", "auxiliary", "flags", "fault")
+    result: dict[str, Any] = {"valid": False, "error": None, **dict.fromkeys(names)}
     if len(text) > _LINE_MAX_CHARACTERS:
         return {**result, "error": _TOO_LONG}
     try:
@@ -136,15 +123,15 @@ def decoded(codec: FrameCodec[Any], profile: Profile, text: str) -> dict[str, An
         return {**result, "error": f"not hexadecimal: {_why_not_hex(text)}"}
     try:
         raws = codec.decode_raw(frame)
-        values = codec.decode(frame)._asdict()
     except ProtocolError as error:
         return {**result, "error": str(error)}
+    values = codec.values_of(raws)._asdict()
     flagged = next(field for field in codec.layout.fields if field.flags)
     word = values[flagged.name]
     is_reply = codec.layout.direction is Direction.REPLY
     return {
+        **result,
         "valid": True,
-        "error": None,
         "raw": codec.raw_by_key(raws),
         "si": {
             field.name: _null_if_nan(values[field.name])
@@ -164,11 +151,7 @@ def decoded(codec: FrameCodec[Any], profile: Profile, text: str) -> dict[str, An
 def _why_not_hex(text: str) -> str:
     digits = "".join(text.split())
     strange = next((digit for digit in digits if digit not in string.hexdigits), None)
-    return (
-        f"{len(digits)} digits, a byte has two"
-        if strange is None
-        else f"{strange!r} is not a digit"
-    )
+    return f"{strange!r} is not a digit" if strange else f"{len(digits)} digits, a byte has two"
 
 
 def _fault(fault: Fault | None) -> dict[str, object] | None:
@@ -283,7 +266,11 @@ def _codec(name: str, direction: str, framing: str) -> tuple[Profile, FrameCodec
 def _each_line(source: str, convert: Callable[[str], str]) -> int:
     with ExitStack() as stack:
         try:
-            lines = sys.stdin if source == "-" else stack.enter_context(_open(source))
+            lines = (
+                sys.stdin
+                if source == "-"
+                else stack.enter_context(open(source, encoding="utf-8", errors="replace"))
+            )
             for line in _bounded(lines):
                 # Some editors put a byte order mark in front.
                 print(convert(line.removeprefix("\ufeff").strip()), flush=True)
@@ -293,10 +280,6 @@ def _each_line(source: str, convert: Callable[[str], str]) -> int:
             say(f"armature: {source}: {error.strerror}")
             return FAILED
     return OK
-
-
-def _open(source: str) -> TextIO:
-    return open(source, encoding="utf-8", errors="replace")
 
 
 def _bounded(file: TextIO) -> Iterator[str]:

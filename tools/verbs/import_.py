@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import platform
 import re
 from collections.abc import Iterator, Sequence
@@ -22,6 +21,7 @@ from tools.shared.cli import (
     add_robot_option,
     add_verb,
     make_console,
+    new_file_problems,
     print_json,
     say,
 )
@@ -145,7 +145,7 @@ def _options(arguments: argparse.Namespace) -> ImportOptions:
     """
     from estimation.importing.measurements import ImportOptions
 
-    problems = _out_problems(arguments.out)
+    problems = new_file_problems("--out", arguments.out)
     mapping = _pairs("--map", arguments.map, problems)
     units = _pairs("--unit", arguments.unit, problems)
     rows = _rows(arguments.rows, problems)
@@ -167,16 +167,6 @@ def _options(arguments: argparse.Namespace) -> ImportOptions:
         rows=rows,
         is_resampled=arguments.resample,
     )
-
-
-def _out_problems(path: Path) -> list[str]:
-    if not path.name:
-        return ["--out: expected the name of a file, such as run.h5"]
-    if os.path.lexists(path):
-        return [f"--out {path}: exists and is not overwritten: choose another name"]
-    if not path.absolute().parent.is_dir():
-        return [f"--out {path}: there is no folder {path.parent}"]
-    return []
 
 
 def _pairs(option: str, words: Sequence[str], problems: list[str]) -> dict[str, str]:

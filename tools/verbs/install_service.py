@@ -19,6 +19,7 @@ from pathlib import Path
 import daq
 from daq.errors import ConfigError, DaqError
 from daq.links.address import LinkKind, parse_link
+from daq.recording.whole_files import create_file
 from daq.robot.load import parse_robot, robot_text, shipped_robots
 from daq.service.units import (
     INSTALLED,
@@ -270,11 +271,8 @@ def _write(target: Path, text: str) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.exists() or target.is_symlink():
         os.replace(target, target.with_name(target.name + _BACKUP_SUFFIX))
-    temporary = target.with_name(f".{target.name}.new")
-    temporary.write_text(text)
-    # Whatever the umask: the services run as another user.
-    temporary.chmod(0o644)
-    os.replace(temporary, target)
+    create_file(target, text.encode())
+    target.chmod(0o644)  # whatever the umask: the services run as another user
 
 
 def _run(commands: Sequence[Sequence[str]]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,16 @@ from daq.recording.text import plain
 from daq.recording.whole_files import create_file
 from daq.robot import Joint, Robot, load_robot, parse_robot
 from estimation.errors import EstimationError
-from tools.shared.cli import OK, Verbs, add_json_option, add_verb, make_console, print_json, say
+from tools.shared.cli import (
+    OK,
+    Verbs,
+    add_json_option,
+    add_verb,
+    make_console,
+    new_file_problems,
+    print_json,
+    say,
+)
 
 if TYPE_CHECKING:
     from estimation.model.base import BaseParameters
@@ -88,9 +96,7 @@ def _add_robot(parser: argparse.ArgumentParser) -> None:
 def _from_urdf(arguments: argparse.Namespace) -> int:
     from estimation.urdf import robot_from_urdf
 
-    problems = _out_problems(arguments.out)
-    if arguments.out.suffix != ".toml":
-        problems.append(f"--out {arguments.out}: expected a name that ends in .toml")
+    problems = new_file_problems("--out", arguments.out, ".toml")
     lock: dict[str, float] = {}
     for text in arguments.lock:
         joint, _, value = text.rpartition("=")
@@ -118,23 +124,13 @@ def _from_urdf(arguments: argparse.Namespace) -> int:
 def _to_urdf(arguments: argparse.Namespace) -> int:
     from estimation.urdf import urdf_text
 
-    problems = _out_problems(arguments.out)
+    problems = new_file_problems("--out", arguments.out)
     if problems:
         raise ConfigError("armature robot to-urdf", problems)
     robot = load_robot(arguments.robot)
     _write(arguments.out, urdf_text(robot))
     print(f"{arguments.out}: robot {robot.name}, {_count(robot)}")
     return OK
-
-
-def _out_problems(path: Path) -> list[str]:
-    if not path.name:
-        return [f"--out '{path}': expected the name of a file"]
-    if os.path.lexists(path):
-        return [f"--out {path}: is there already and is not overwritten"]
-    if not path.absolute().parent.is_dir():
-        return [f"--out {path}: there is no folder {path.parent}"]
-    return []
 
 
 def _read(path: Path) -> str:
@@ -154,17 +150,8 @@ def _read(path: Path) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a new file, all of it or nothing.
-
-    Raises:
-        ConfigError: There is one already.
-        OSError: It cannot be written; there is none then.
-    """
     try:
         create_file(path, text.encode())
-    except FileExistsError as error:
-        problem = f"--out {path}: is there already and is not overwritten"
-        raise ConfigError("armature robot", [problem]) from error
     except OSError as error:
         raise OSError(f"{path}: cannot be written: {error.strerror}") from error
 

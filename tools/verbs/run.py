@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import logging
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -23,10 +22,9 @@ from tools.shared.cli import (
     add_robot_option,
     add_verb,
     make_console,
+    new_file_problems,
     print_json,
 )
-
-_SUFFIX = ".h5"
 
 
 def add_to(verbs: Verbs, summary: str) -> None:
@@ -94,16 +92,8 @@ def _check(options: RunOptions, mock: MockOptions, target: Path | None, *, is_fa
 
 def _target_problems(target: Path) -> list[str]:
     """Return why nothing can be recorded there."""
-    problems = []
+    problems = new_file_problems("--record", target, ".h5")
     disk = Disk(target.absolute().parent)
-    if target.suffix != _SUFFIX:
-        problems.append(f"--record {target}: expected a name that ends in {_SUFFIX}")
-    if not disk.directory.is_dir():
-        problems.append(f"--record {target}: there is no directory {disk.directory}")
-    elif not os.access(disk.directory, os.W_OK):
-        problems.append(f"--record {target}: its directory cannot be written")
-    if target.exists():
-        problems.append(f"--record {target}: is there already and is not overwritten")
     if journal_of(target).exists():
         problems.append(
             f"--record {target}: {journal_of(target).name} is left of a run that was killed; "

@@ -35,7 +35,7 @@ from daq.stream.messages import (
 from tools.shared.cli import FAILED, OK, USAGE, Verbs, add_json_option, add_verb, print_json, say
 from tools.shared.reach import Reach, add_reach_options, find_loop, open_client
 from tools.shared.waiting import WAITS, wait_until
-from tools.verbs.status import print_status
+from tools.verbs.status import show_status
 
 T = TypeVar("T")
 
@@ -130,13 +130,13 @@ def _add(actions: Verbs, action: str) -> argparse.ArgumentParser:
     parser = add_verb(
         actions,
         action.removeprefix("record "),
-        handler=_status if action == "status" else _send,
+        handler=show_status if action == "status" else _send,
         summary=_SUMMARIES[action],
         example=_EXAMPLE,
     )
     # "-0.1,0.2" and "-1e-3" are numbers, not options.
     parser._negative_number_matcher = re.compile(r"-\.?[0-9]")  # noqa: SLF001
-    parser.set_defaults(action=action, arm=False, wait=False, duration=0.0)
+    parser.set_defaults(action=action, arm=False, wait=False, duration=0.0, watch=None)
     if action in _MOVING:
         parser.add_argument(
             "--arm", action="store_true", help="yes, move the motors of a real robot"
@@ -173,16 +173,6 @@ def _numbers(text: str) -> tuple[float, ...]:
 def _flat(groups: list[tuple[T, ...]]) -> tuple[T, ...]:
     """Return the values in one tuple; they may be separated by spaces or commas."""
     return tuple(value for group in groups for value in group)
-
-
-def _status(arguments: argparse.Namespace) -> int:
-    with open_client(Reach.from_namespace(arguments)) as client:
-        status = client.status()
-    if arguments.json:
-        print_json(status)
-    else:
-        print_status(status)
-    return OK
 
 
 def _send(arguments: argparse.Namespace) -> int:

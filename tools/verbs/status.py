@@ -26,7 +26,7 @@ def add_to(verbs: Verbs, summary: str) -> None:
     parser = add_verb(
         verbs,
         "status",
-        handler=_status,
+        handler=show_status,
         summary=summary,
         example="  armature loop --robot laas4 --link mock --duration 12 &\n  sleep 6\n"
         "  armature status",
@@ -50,7 +50,8 @@ def _rate(text: str) -> float:
     return rate_hz
 
 
-def _status(arguments: argparse.Namespace) -> int:
+def show_status(arguments: argparse.Namespace) -> int:
+    """Show the status as the options of this verb ask for it."""
     if arguments.watch is not None and (arguments.json or not sys.stdout.isatty()):
         raise ConfigError("--watch", ["needs a terminal; ask repeatedly with --json instead"])
     with open_client(Reach.from_namespace(arguments)) as client:
@@ -58,15 +59,10 @@ def _status(arguments: argparse.Namespace) -> int:
         if arguments.json:
             print_json(status)
         elif arguments.watch is None:
-            print_status(status)
+            make_console().print(make_table(status))
         else:
             _watch(client, status, 1.0 / arguments.watch)
     return OK
-
-
-def print_status(status: LoopStatus) -> None:
-    """Print the table, once."""
-    make_console().print(make_table(status))
 
 
 def _watch(client: CommandClient, status: LoopStatus, period_s: float) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from daq.errors import DeviceBusyError
 from daq.links import device_lock
-from daq.links.device_lock import DeviceLock, lock_holder, lock_path
+from daq.links.device_lock import DeviceLock, lock_holder, lock_path, programs_using
 
 
 @pytest.fixture
@@ -73,3 +73,26 @@ def test_a_symbolic_link_in_the_lock_s_place_is_not_followed(device: str, tmp_pa
         DeviceLock(device)
     assert caught.value.errno == errno.ELOOP
     assert victim.read_text() == "precious"
+
+
+@pytest.mark.system
+def test_programs_with_the_device_open_are_named(tmp_path: Path) -> None:
+    device = tmp_path / "ttyX"
+    device.touch()
+    assert programs_using(str(device)) == []
+    code = f"f = open({str(device)!r}); print('open', flush=True); input()"
+    user = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert user.stdout is not None
+    user.stdout.readline()
+    link = tmp_path / "link"
+    link.symlink_to(device)
+    try:
+        for name in (device, link):
+            (found,) = programs_using(str(name))
+            assert f"(process {user.pid})" in found
+        with device.open():
+            assert not any(str(os.getpid()) in text for text in programs_using(str(device)))
+    finally:
+        user.communicate("\n")

@@ -13,8 +13,8 @@ import pytest
 
 from hw_mocks.emulated_spi import c_library
 from hw_mocks.emulated_spi.c_library import build_library
-from hw_mocks.emulated_spi.errors import CompilerMissingError, LibraryBuildError
 from hw_mocks.emulated_spi.shim import shim_environment
+from hw_mocks.errors import CompilerMissingError, LibraryBuildError
 
 pytestmark = pytest.mark.system
 

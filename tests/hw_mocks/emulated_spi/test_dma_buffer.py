@@ -15,8 +15,8 @@ import pytest
 
 import hw_mocks.emulated_spi.dma_buffer as module
 from hw_mocks.emulated_spi.dma_buffer import DmaBuffer, DmaWindow
-from hw_mocks.emulated_spi.errors import OfferOpenError
 from hw_mocks.emulated_spi.server import SpidevServer, SpiTransfer
+from hw_mocks.errors import OfferOpenError
 
 pytestmark = pytest.mark.compiler
 

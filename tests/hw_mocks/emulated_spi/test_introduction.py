@@ -14,10 +14,10 @@ import pytest
 
 from hw_mocks.emulated_spi import introduction
 from hw_mocks.emulated_spi.device import socket_path
-from hw_mocks.emulated_spi.errors import NotEmulatedError
 from hw_mocks.emulated_spi.introduction import Introduction, ask_who
 from hw_mocks.emulated_spi.packets import MAGIC, REPLY, VERSION
 from hw_mocks.emulated_spi.server import SpidevServer
+from hw_mocks.errors import NotEmulatedError
 
 DEVICE, OTHER = "/dev/spidev0.0", "/dev/spidev0.1"
 MARK = "?seed=3&spread=0.25"
