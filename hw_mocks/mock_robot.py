@@ -65,12 +65,7 @@ class MockRobot:
         actuators = make_actuators(robot, effects, np.random.default_rng(phases), step_s=_STEP_S)
         self.boards: tuple[MockBoard, ...] = tuple(
             self._make_board(
-                port,
-                _profile(profile or port.profile, port),
-                actuators=actuators,
-                effects=effects,
-                stream=stream,
-                calibration_s=calibration_s,
+                port, _profile(profile or port.profile, port), actuators, stream, calibration_s
             )
             for port, stream in zip(robot.boards, per_board, strict=True)
         )
@@ -108,9 +103,7 @@ class MockRobot:
         self,
         port: BoardPort,
         profile: Profile,
-        *,
         actuators: list[Actuator],
-        effects: Effects,
         stream: np.random.SeedSequence,
         calibration_s: float,
     ) -> MockBoard:
@@ -125,7 +118,7 @@ class MockRobot:
             return MotorOutput(
                 connection,
                 profile.behaviour,
-                effects,
+                self.effects,
                 generator,
                 step_s=_STEP_S,
                 calibration_s=calibration_s,

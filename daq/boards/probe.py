@@ -7,6 +7,7 @@ free of faults and at rest is it asked, by frames with everything disabled, whet
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 
@@ -20,7 +21,6 @@ from firmware_protocol.errors import ProtocolError, ProtocolVersionError, is_idl
 from firmware_protocol.fields import Fault, Framing
 from firmware_protocol.profile import Profile
 from firmware_protocol.profiles import MODE_BITS, PROFILES, STATUS_BITS
-from firmware_protocol.values import ReplyValues
 
 _ATTEMPTS = 4
 _QUESTIONS = 50
@@ -71,8 +71,9 @@ def _diagnose(
     except ProtocolError:
         yield _identify(subject, profile, link, frame)
         return
-    yield from _state(subject, profile, reply)
-    if profile.fault_of(reply.status) is not None:
+    yield from _presence(subject, profile)
+    if fault := profile.fault_of(reply.status):
+        yield _faulty(subject, fault)
         return
     if reply.status & _MOTORS_ENABLED and link.framing is Framing.SPI:
         yield Finding(
@@ -108,10 +109,7 @@ def _question(profile: Profile, framing: Framing) -> bytes:
         # An RS-485 board answers valid commands only. ES without any motor leaves latched errors
         # as they are; ES = 0 would clear them on some boards.
         return codec.encode(codec.make(mode=_ENABLE_SYSTEM))
-    return _with_wrong_checksum(codec.encode(codec.make()))
-
-
-def _with_wrong_checksum(frame: bytes) -> bytes:
+    frame = codec.encode(codec.make())
     return frame[:-1] + bytes([frame[-1] ^ 0xFF])
 
 
@@ -192,20 +190,15 @@ def _answers_as(profile: Profile, link: BoardLink) -> bool:
 
 def _find_frame(profile: Profile, stream: bytes) -> int | None:
     """Return where in a stream of bytes the first sound reply of a profile starts."""
-    decode, size = reply_codec(profile).decode, profile.frame_size
-    starts = range(len(stream) - size + 1)
-    return next((start for start in starts if _is_of(decode, stream[start : start + size])), None)
+    codec = reply_codec(profile)
+    for start in range(len(stream) - codec.size + 1):
+        with contextlib.suppress(ProtocolError):
+            codec.decode_raw(stream[start : start + codec.size])
+            return start
+    return None
 
 
-def _is_of(decode: Callable[[bytes], object], frame: bytes) -> bool:
-    try:
-        decode(frame)
-    except ProtocolError:
-        return False
-    return True
-
-
-def _state(subject: str, profile: Profile, reply: ReplyValues) -> Iterator[Finding]:
+def _presence(subject: str, profile: Profile) -> Iterator[Finding]:
     twins = [
         other.name
         for other in PROFILES.values()
@@ -225,9 +218,6 @@ def _state(subject: str, profile: Profile, reply: ReplyValues) -> Iterator[Findi
             "make sure that the robot file names the firmware that is on the board",
             code="alike",
         )
-    fault = profile.fault_of(reply.status)
-    if fault is not None:
-        yield _faulty(subject, fault)
 
 
 def _faulty(subject: str, fault: Fault) -> Finding:

@@ -18,7 +18,6 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 import msgspec
@@ -118,12 +117,7 @@ class SpidevServer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def poll(self, timeout_s: float) -> int:

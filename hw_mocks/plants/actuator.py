@@ -24,18 +24,6 @@ class Actuator:
     The generator is the source of the phases of ripple and cogging.
     """
 
-    __slots__ = (
-        "_cogging_nm",
-        "_cogging_phase_rad",
-        "_half_step_order_s",
-        "_is_even",
-        "_nm_per_a",
-        "_order",
-        "_ripple",
-        "_ripple_phase_rad",
-        "_saturation_per_a2",
-    )
-
     def __init__(
         self, motor: Motor, effects: Effects, generator: np.random.Generator, *, step_s: float
     ) -> None:

@@ -29,17 +29,6 @@ class Shaft:
     It starts at rest. J is not zero; `stribeck` is relative extra friction at standstill.
     """
 
-    __slots__ = (
-        "_coulomb_nm",
-        "_inertia_kg_m2",
-        "_step_gains",
-        "_step_s",
-        "_stribeck",
-        "_viscous_nm_s_per_rad",
-        "position_rad",
-        "velocity_rad_s",
-    )
-
     def __init__(
         self,
         *,

@@ -94,6 +94,7 @@ _TROUBLES: Final = dataclasses.replace(
     joint_resonance_hz=30.0,
 )
 
+_FLAGS: Final = {"1": True, "true": True, "0": False, "false": False}
 PRESETS: Final[dict[str, Effects]] = {"none": _NONE, "default": _DEFAULT, "troubles": _TROUBLES}
 
 
@@ -122,12 +123,12 @@ def parse_effects(text: str) -> Effects:
         elif not equals:
             problems.append(f"effect {name!r} has no value: write {name}=VALUE")
         else:
-            read = _read_flag(value) if isinstance(values[name], bool) else _read_number(value)
-            if read is None:
-                kind = "true or false" if isinstance(values[name], bool) else "a number"
+            is_flag = isinstance(values[name], bool)
+            try:
+                values[name] = _FLAGS[value.lower()] if is_flag else float(value)
+            except (KeyError, ValueError):
+                kind = "true or false" if is_flag else "a number"
                 problems.append(f"{name} = {value!r}: must be {kind}")
-            else:
-                values[name] = read
     try:
         effects = Effects(**values)
     except MockConfigError as error:
@@ -135,14 +136,3 @@ def parse_effects(text: str) -> Effects:
     if problems:
         raise MockConfigError(f"mock effects {text!r}", problems)
     return effects
-
-
-def _read_number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
-
-
-def _read_flag(text: str) -> bool | None:
-    return {"1": True, "true": True, "0": False, "false": False}.get(text.lower())

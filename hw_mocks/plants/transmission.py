@@ -76,8 +76,6 @@ class Coupling:
     an ordinary spring and damper. The gap is the total play.
     """
 
-    __slots__ = ("_half_gap_rad", "damping_nm_s_per_rad", "stiffness_nm_per_rad")
-
     def __init__(
         self, *, gap_rad: float, stiffness_nm_per_rad: float, damping_nm_s_per_rad: float
     ) -> None:

@@ -48,19 +48,7 @@ class Truth:
 
     def as_dict(self) -> dict[str, object]:
         """Return the values for JSON, with units in the names, marked as simulated."""
-        return {
-            "simulated": True,
-            "robot": self.robot,
-            "seed": self.seed,
-            "spread": self.spread,
-            "joints": [
-                {
-                    field.name: msgspec.to_builtins(getattr(joint, field.name))
-                    for field in dataclasses.fields(joint)
-                }
-                for joint in self.joints
-            ],
-        }
+        return {"simulated": True, **msgspec.to_builtins(self)}
 
 
 def draw_truth(robot: DrivenRobot, *, seed: int, spread: float = 0.25) -> Truth:

@@ -181,17 +181,22 @@ def _parameters(robot: Robot, terms: str | None) -> Parameters:
 
 def _origin(robot: Robot, text: str, found: Excitation) -> dict[str, str | float]:
     """How the trajectory was made: what it takes to make it again."""
-    settings = found.settings
     return {
         "made_by": f"armature excite {__version__}",
         "robot": robot.name,
         "robot_sha256": hashlib.sha256(text.encode()).hexdigest(),
-        "purpose": "validation" if settings.is_validation else "identification",
-        "objective": settings.objective,
-        "seed": settings.seed,
+        "purpose": "validation" if found.settings.is_validation else "identification",
+        **_search(found),
+    }
+
+
+def _search(found: Excitation) -> dict[str, str | float]:
+    return {
+        "objective": found.settings.objective,
+        "seed": found.settings.seed,
         "evaluations": found.evaluations,
         "f0_hz": found.trajectory.f0_hz,
-        "harmonics": settings.harmonics,
+        "harmonics": found.settings.harmonics,
         "duration_s": float(found.motion.t_s[-1]),
         "condition": found.condition,
         "condition_scaled": found.condition_scaled,
@@ -201,21 +206,14 @@ def _origin(robot: Robot, text: str, found: Excitation) -> dict[str, str | float
 def _facts(path: Path, found: Excitation, seconds: float) -> dict[str, object]:
     return {
         "file": str(path),
-        "condition": found.condition,
-        "condition_scaled": found.condition_scaled,
         "rank": found.rank,
         "parameters": found.parameters,
         "limits": [{**asdict(limit), "is_kept": limit.is_kept} for limit in found.limits],
         "unchecked": found.unchecked,
         "coverage": found.coverage,
         "seconds": seconds,
-        "evaluations": found.evaluations,
-        "duration_s": float(found.motion.t_s[-1]),
-        "f0_hz": found.trajectory.f0_hz,
-        "harmonics": found.settings.harmonics,
-        "seed": found.settings.seed,
-        "objective": found.settings.objective,
         "is_validation": found.settings.is_validation,
+        **_search(found),
     }
 
 
