@@ -1,20 +1,16 @@
 """Processes of the link tests: mock boards behind a device, and a program that has it open.
 
-    python rig_process.py boards  spi|serial PROFILE DIRECTORY FAULT…   serves mock boards
-    python rig_process.py program spi                                   exchanges what it is told
-
-The second runs under the preload library, where the real spidev extension finds the device; it
-reads requests from its stdin and answers on stdout, one JSON object per line.
+The program runs under the preload library, where the real spidev extension finds the device; it
+answers one request after the other.
 """
 
 from __future__ import annotations
 
-import json
-import sys
 from contextlib import closing
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import NamedTuple
 
-from daq.errors import TransportError
 from daq.links.failures import transport_error
 from daq.links.spi import SpiLink
 from daq.robot import load_robot
@@ -24,43 +20,47 @@ from hw_mocks.serial_port import SerialPort
 from hw_mocks.spi_boards import SpiBoards
 
 
-def serve_boards(kind: str, profile: str, directory: str, *faults: str) -> None:
+class Failure(NamedTuple):
+    """A `TransportError` on its way to another process."""
+
+    kind: str
+    text: str
+
+
+def make_mock(profile: str, faults: tuple[str, ...]) -> tuple[MockRobot, FaultScript]:
     robot = MockRobot(load_robot("bench1"), profile=profile, calibration_s=0.1)
-    script = FaultScript([parse_fault(text) for text in faults], seed=1)
-    if kind == "spi":
-        with closing(SpiBoards(robot, script, Path(directory))) as boards:
-            print("ready", flush=True)
-            boards.run(lambda: False)
-    else:
-        port = SerialPort(robot, 0, script)
-        print(port.device, flush=True)
-        port.run(lambda: False)
+    parsed = [parse_fault(text) for text in faults]
+    return robot, FaultScript(parsed, seed=1, is_from_first_exchange=True)
 
 
-def exchange_for_others() -> None:
+def serve_spi(parent: Connection, profile: str, faults: tuple[str, ...], directory: Path) -> None:
+    with closing(SpiBoards(*make_mock(profile, faults), directory)) as boards:
+        parent.send("ready")
+        boards.run(lambda: False)
+
+
+def serve_serial(parent: Connection, profile: str, faults: tuple[str, ...]) -> None:
+    robot, script = make_mock(profile, faults)
+    port = SerialPort(robot, 0, script)
+    parent.send(port.device)
+    port.run(lambda: False)
+
+
+def exchange_for_others(parent: Connection) -> None:
     link: SpiLink | None = None
-    for line in sys.stdin:
-        request, argument = json.loads(line)
+    while True:
+        request, argument = parent.recv()
         answer: object = None
         try:
             if request == "open":
                 link = SpiLink(load_robot("bench1").boards[0].spi)
             elif link is not None and request == "exchange":
-                answer = link.exchange(bytes.fromhex(argument)).hex()
+                answer = link.exchange(argument)
             elif link is not None and request == "realign":
                 link.realign(argument)
             elif link is not None and request == "close":
                 link.close()
-        except TransportError as error:
-            answer = {"type": type(error).__name__, "text": str(error)}
         except OSError as error:
             failure = transport_error("/dev/spidev0.0", error)
-            answer = {"type": type(failure).__name__, "text": str(failure)}
-        print(json.dumps(answer), flush=True)
-
-
-if __name__ == "__main__":
-    if sys.argv[1] == "boards":
-        serve_boards(*sys.argv[2:])
-    else:
-        exchange_for_others()
+            answer = Failure(type(failure).__name__, str(failure))
+        parent.send(answer)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
-import json
+import functools
+import multiprocessing
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
+from multiprocessing.forkserver import ensure_running
 from pathlib import Path
 from typing import Any
+from unittest import mock
+
+import link_rig_process
 
 import daq.errors
 from daq.boards.board import Board
@@ -24,11 +29,11 @@ from firmware_protocol.fields import Framing
 from firmware_protocol.profiles import PROFILES
 from hw_mocks.clock import VirtualClock
 from hw_mocks.emulated_spi.shim import shim_environment
+from hw_mocks.errors import CompilerMissingError
 from hw_mocks.faults.script import FaultScript, parse_fault
 from hw_mocks.mock_link import mock_links
 from hw_mocks.mock_robot import MockRobot
 
-PROCESS = Path(__file__).with_name("link_rig_process.py")
 # This machine is now and then away for tens of milliseconds.
 REPLY_TIMEOUT_S = 0.5
 
@@ -68,9 +73,8 @@ def _mock_rig(profile: str, faults: tuple[str, ...]) -> Iterator[Rig]:
 
 @contextlib.contextmanager
 def _serial_rig(profile: str, faults: tuple[str, ...]) -> Iterator[Rig]:
-    with _process("boards", "serial", profile, "-", *faults) as boards:
-        assert boards.stdout is not None
-        device = boards.stdout.readline().strip()
+    with _process(link_rig_process.serve_serial, profile, faults) as boards:
+        device = boards.recv()
 
         def open_link() -> SerialLink:
             reply = reply_codec(PROFILES[profile], Framing.RS485)
@@ -87,16 +91,13 @@ def _serial_rig(profile: str, faults: tuple[str, ...]) -> Iterator[Rig]:
 
 @contextlib.contextmanager
 def _spidev_rig(profile: str, faults: tuple[str, ...]) -> Iterator[Rig]:
-    directory = Path(tempfile.mkdtemp(prefix="rig"))
-    environment = shim_environment(directory, os.environ)
     with contextlib.ExitStack() as stack:
-        stack.callback(shutil.rmtree, directory)
-        boards = stack.enter_context(_process("boards", "spi", profile, str(directory), *faults))
-        assert boards.stdout is not None
-        boards.stdout.readline()
+        serve = link_rig_process.serve_spi
+        boards = stack.enter_context(_process(serve, profile, faults, _forks().directory))
+        boards.recv()
 
         def open_link() -> RemoteSpiLink:
-            program = stack.enter_context(_process("program", "spi", environment=environment))
+            program = stack.enter_context(_process(link_rig_process.exchange_for_others))
             return RemoteSpiLink(program)
 
         link = open_link()
@@ -112,12 +113,12 @@ class RemoteSpiLink:
     resynchronised = 0
     name = "/dev/spidev0.0"
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._process = process
+    def __init__(self, program: Connection) -> None:
+        self._program = program
         self._ask("open")
 
     def exchange(self, frame: bytes) -> bytes:
-        return bytes.fromhex(self._ask("exchange", frame.hex()))
+        return bytes(self._ask("exchange", frame))
 
     def realign(self, missing: int) -> None:
         self._ask("realign", missing)
@@ -126,32 +127,45 @@ class RemoteSpiLink:
         self._ask("close")
 
     def _ask(self, request: str, argument: object = None) -> Any:
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write(json.dumps([request, argument]) + "\n")
-        self._process.stdin.flush()
-        answer = json.loads(self._process.stdout.readline())
-        if isinstance(answer, dict):
-            device, _, text = answer["text"].partition(": ")
-            raise getattr(daq.errors, answer["type"])(device, text)
+        self._program.send((request, argument))
+        answer = self._program.recv()
+        if isinstance(answer, link_rig_process.Failure):
+            device, _, text = answer.text.partition(": ")
+            raise getattr(daq.errors, answer.kind)(device, text)
         return answer
 
 
+class _Forks:
+    """Makes processes by forking one that has imported everything, under the preload library."""
+
+    def __init__(self) -> None:
+        self.directory = Path(tempfile.mkdtemp(prefix="rig"))
+        atexit.register(shutil.rmtree, self.directory, ignore_errors=True)
+        self.context = multiprocessing.get_context("forkserver")
+        self.context.set_forkserver_preload(["daq.links.spi", "hw_mocks.serial_port"])
+        environment: dict[str, str] = {}
+        with contextlib.suppress(CompilerMissingError):  # a serial port needs none
+            environment = shim_environment(self.directory, os.environ)
+        with mock.patch.dict(os.environ, environment):
+            ensure_running()
+
+
+_forks = functools.cache(_Forks)
+
+
 @contextlib.contextmanager
-def _process(
-    *arguments: str, environment: dict[str, str] | None = None
-) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
-        [sys.executable, str(PROCESS), *arguments],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=environment,
-    )
+def _process(target: Callable[..., None], *arguments: object) -> Iterator[Connection]:
+    context = _forks().context
+    ours, theirs = context.Pipe()
+    process = context.Process(target=target, args=(theirs, *arguments), daemon=True)
+    process.start()
+    theirs.close()
     try:
-        yield process
+        with ours:
+            yield ours
     finally:
         process.kill()
-        process.communicate()
+        process.join()
 
 
 def _sleep_ms(ms: float) -> None:

@@ -25,14 +25,12 @@ from tools.main import VERBS, make_parser
 from tools.running.boards import OpenBoards
 from tools.version import __version__
 
-COMMANDS = [
-    (),
-    *((verb,) for verb in VERBS if verb != "demo"),  # whose example test_demo.py runs
-    *(("frames", action) for action in ("decode", "encode", "table", "document")),
-    *(("mock", action) for action in ("exec", "serial", "step", "truth")),
-    *(("robot", action) for action in ("from-urdf", "show", "to-urdf")),
-]
-LONG = ("bench", "excite", "identify", "run", "send")
+PLAIN = ["mock step", "mock truth", "robot", "robot show", "robot to-urdf", "keys", "recover"]
+PLAIN += ["install-service"]
+"""Whose examples are commands of ours and nothing else."""
+SHELL = ["frames decode", "frames encode", "frames table", "frames document", "import", "doctor"]
+SHELL += ["mock exec", "mock serial"]
+LONG = ["", "bench", "excite", "identify", "loop", "record", "run", "send", "status"]
 """Whose examples take long: they run under `make acceptance`."""
 
 Armature = Callable[..., Any]
@@ -50,38 +48,60 @@ def test_every_verb_is_listed(armature: Armature) -> None:
         assert re.search(rf"^    {verb}\s", result.out, re.MULTILINE)
 
 
-@pytest.mark.parametrize("verb", LONG)
-def test_long_examples_are_understood(armature: Armature, verb: str) -> None:
-    _, _, example = armature(verb, "--help").out.rpartition("\nexample:\n")
+def example_of(armature: Armature, command: str) -> str:
+    result = armature(*command.split(), "--help")
+    assert result.exit_code == 0
+    _, found, example = result.out.rpartition("\nexample:\n")
+    assert found and "armature " in example
+    return str(example)
+
+
+def commands_in(example: str) -> list[list[str]]:
     lines = [shlex.split(line, comments=True) for line in example.replace("&", "").splitlines()]
-    commands = [words for program, *words in filter(None, lines) if program == "armature"]
-    assert verb in [words[0] for words in commands]
+    return [words for program, *words in filter(None, lines) if program == "armature"]
+
+
+def test_examples_of_all_verbs_are_tested(armature: Armature) -> None:
+    tested = {command.split()[0] for command in PLAIN + SHELL + LONG if command}
+    assert tested == VERBS.keys() - {"demo"}, "whose example test_demo.py runs"
+    for alike, other in (("frames", "frames decode"), ("mock", "mock exec")):
+        assert example_of(armature, alike) == example_of(armature, other)
+    assert example_of(armature, "robot") == example_of(armature, "robot from-urdf")
+
+
+@pytest.mark.parametrize("command", LONG)
+def test_long_examples_are_understood(armature: Armature, command: str) -> None:
+    commands = commands_in(example_of(armature, command))
+    assert not command or command in [words[0] for words in commands]
     for words in commands:
         make_parser(words[0]).parse_args(words)
 
 
+@pytest.mark.parametrize("command", PLAIN)
+def test_plain_examples_work(
+    armature: Armature, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for words in commands_in(example_of(armature, command)):
+        result = armature(*words)
+        assert result.exit_code == 0, result.err
+        assert result.out
+
+
 @pytest.mark.compiler
 @pytest.mark.parametrize(
-    "words",
-    [
-        pytest.param(words, marks=ONLY if words[:1] and words[0] in LONG else ())
-        for words in COMMANDS
-    ],
-    ids=" ".join,
+    "command", [*SHELL, *(pytest.param(command, marks=ONLY) for command in LONG)]
 )
-def test_help_ends_with_an_example_that_works(
-    armature: Armature, start: Callable[..., Any], tmp_path: Path, words: tuple[str, ...]
+def test_examples_work_in_a_shell(
+    armature: Armature, start: Callable[..., Any], tmp_path: Path, command: str
 ) -> None:
-    result = armature(*words, "--help")
-    assert result.exit_code == 0
-    _, _, example = result.out.rpartition("\nexample:\n")
-    assert "armature " in example
+    example = example_of(armature, command)
     (tmp_path / "firmware_protocol").mkdir()
 
     # The one that does not end by itself takes the shell's place, to be interrupted alone.
-    prefix = "exec" if words == ("mock", "serial") else ""
+    prefix = "exec" if command == "mock serial" else ""
     process = start("sh", "-e", "-c", prefix + example, cwd=tmp_path)
-    if words == ("mock", "serial"):
+    if prefix:
         assert process.stdout.readline().startswith("/dev/")
         process.stderr.readline()
         process.send_signal(signal.SIGINT)
@@ -130,7 +150,7 @@ def test_usage_errors(armature: Armature, words: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize(
     ("robot", "motors", "profile"),
-    [("laas4", 4, None), ("laas4", 4, "uomodri"), ("bench1", 1, "udriver2"), ("bench1", 1, "arm")],
+    [("laas4", 4, None), ("bench1", 1, "udriver2"), ("bench1", 1, "uomodri")],
 )
 def test_step(armature: Armature, robot: str, motors: int, profile: str | None) -> None:
     options = ("--profile", profile) if profile else ()
