@@ -209,6 +209,13 @@ def test_serial_ports_that_are_none(armature: Armature, device: str, subject: st
     assert device in problem["subject"] + problem["text"]
 
 
+def test_names_are_not_taken_for_markup(armature: Armature) -> None:
+    result = armature("doctor", "--robot", "bench1", "--link", "serial:///dev/[bold]x[/]")
+
+    assert result.exit_code == 1
+    assert "/dev/[bold]x[/]" in result.out
+
+
 def test_a_serial_port_carries_one_board(armature: Armature) -> None:
     result = armature(
         "doctor", "--robot", "laas4", "--link", "serial:///dev/no-such-port", "--json"
@@ -219,69 +226,6 @@ def test_a_serial_port_carries_one_board(armature: Armature) -> None:
 
 
 # --- boards behind emulated SPI devices -----------------------------------------------------------
-
-
-@pytest.mark.compiler
-def test_spi_boards_can_run(run: Run) -> None:
-    result = run("armature", "mock", "exec", "--robot", "laas4", "--", *SPI_DOCTOR, "laas4")
-
-    assert (result.exit_code, result.err) == (0, "")
-    assert "50 of 50" in texts(result.json, "board elbow")
-
-
-@pytest.mark.compiler
-@pytest.mark.parametrize(
-    ("spoken", "expected", "lengths"),
-    [("uomodri", "arm", (34, 38)), ("udriver2", "arm", (34, 38)), ("arm", "uomodri", (38, 34))],
-)
-def test_another_firmware_on_spi(
-    run: Run, spoken: str, expected: str, lengths: tuple[int, int]
-) -> None:
-    doctor = " ".join([*SPI_DOCTOR, "bench1", "--profile"])
-
-    result = run(
-        *("armature", "mock", "exec", "--robot", "bench1", "--profile", spoken),
-        *("--", "sh", "-c", f"{doctor} {expected}; {doctor} {spoken}"),
-    )
-
-    wrong, right = result.jsonl
-    (problem,) = problems(wrong)
-    found, _, in_file = problem["text"].partition(f"{lengths[0]}-byte")
-    assert f"{expected} ({lengths[1]} " in in_file
-    names = ("arm",) if spoken == "arm" else ("uomodri", "udriver2")  # alike on the wire
-    assert all(name in found for name in names)
-    assert f'profile = "{names[0]}"' in problem["fix"]
-    # The questions in the wrong format have not put the board out of step.
-    assert problems(right) == []
-    assert findings_of(right, "board bench")[0]["level"] == "ok"
-
-
-@pytest.mark.compiler
-def test_a_board_that_is_missing(run: Run) -> None:
-    result = run(
-        *("armature", "mock", "exec", "--robot", "laas4"),
-        *("--fault", "stuck-high:at=0,for=1000,board=1", "--", *SPI_DOCTOR, "laas4"),
-    )
-
-    assert result.exit_code == 1
-    (problem,) = problems(result.json)
-    assert problem["subject"] == "board elbow"
-    assert "/dev/spidev0.1" in problem["text"]
-    assert "0xff" in problem["text"]
-
-
-@pytest.mark.compiler
-def test_a_latched_error_on_spi_is_still_there_the_second_time(run: Run) -> None:
-    doctor = " ".join([*SPI_DOCTOR, "bench1"])
-
-    result = run(
-        *("armature", "mock", "exec", "--robot", "bench1"),
-        *("--fault", "board-error:at=0,code=7", "--", "sh", "-c", f"{doctor}; {doctor}"),
-    )
-
-    assert result.exit_code == 1
-    for report in result.jsonl:
-        assert "error 7" in problems(report)[0]["text"]
 
 
 @pytest.mark.compiler
@@ -300,25 +244,6 @@ subprocess.run({[*SPI_DOCTOR, "bench1"]})
     (problem,) = problems(json.loads(report))
     assert problem["subject"] == "/dev/spidev0.0"
     assert f"process {pid}" in problem["text"]
-
-
-@pytest.mark.compiler
-def test_a_board_left_in_the_middle_of_a_frame(run: Run) -> None:
-    code = f"""
-import spidev, subprocess
-spi = spidev.SpiDev()
-spi.open(0, 0)
-spi.xfer2([0] * 10)
-spi.close()
-subprocess.run({[*SPI_DOCTOR, "bench1", "--profile", "uomodri"]})
-"""
-    result = run(
-        *("armature", "mock", "exec", "--robot", "bench1", "--profile", "uomodri"),
-        *("--", "python3", "-c", code),
-    )
-
-    assert problems(result.json) == []
-    assert findings_of(result.json, "board bench")[0]["level"] == "note"
 
 
 # --- a board on a serial port ---------------------------------------------------------------------

@@ -148,16 +148,60 @@ def test_a_board_that_does_not_hear_us() -> None:
     assert all(command.mode == 0 for command in link.commands)
 
 
-def test_a_board_that_reboots_while_asked_lacks_supply() -> None:
+def diagnose_mock(expected: str, spoken: str, *faults: str) -> tuple[list[Finding], MockRobot]:
     clock = VirtualClock()
-    script = FaultScript([parse_fault("brown-out:at=0.03,for=0.005")])
-    (link,) = mock_links(MockRobot(load_robot("bench1")), clock, script)
-    *_, finding = diagnose_board(
-        "bench", ARM, link, now_ns=clock.now_ns, sleep_until_ns=clock.sleep_until_ns
+    robot = MockRobot(load_robot("bench1"), profile=spoken)
+    (link,) = mock_links(robot, clock, FaultScript([parse_fault(text) for text in faults]))
+    robot.boards[0].transfer(bytes(10))  # as a program that ended in the middle of a frame
+    findings = diagnose_board(
+        "bench",
+        PROFILES[expected],
+        link,
+        now_ns=clock.now_ns,
+        sleep_until_ns=clock.sleep_until_ns,
     )
+    return list(findings), robot
 
-    assert finding.code == "restarted"
-    assert "1 restarted" in finding.text
+
+def test_a_board_that_reboots_while_asked_lacks_supply() -> None:
+    findings, _ = diagnose_mock("arm", "arm", "brown-out:at=0.03,for=0.005")
+
+    assert findings[-1].code == "restarted"
+    assert "1 restarted" in findings[-1].text
+
+
+@pytest.mark.parametrize(
+    ("profile", "codes"),
+    [
+        ("arm", ["", ""]),
+        ("uomodri", ["realigned", "", "alike", ""]),
+        ("udriver2", ["", "alike", ""]),
+    ],
+)
+def test_a_board_left_in_the_middle_of_a_frame_is_brought_back(
+    profile: str, codes: list[str]
+) -> None:
+    findings, _ = diagnose_mock(profile, profile)
+
+    assert [finding.code for finding in findings] == codes
+    assert {finding.level for finding in findings} <= {Level.OK, Level.NOTE}
+
+
+@pytest.mark.parametrize(
+    ("expected", "spoken"),
+    [("arm", "uomodri"), ("arm", "udriver2"), ("uomodri", "arm"), ("udriver2", "arm")],
+)
+def test_another_firmware_is_named(expected: str, spoken: str) -> None:
+    (finding,), robot = diagnose_mock(expected, spoken)
+
+    assert (finding.level, finding.code) == (Level.PROBLEM, "other-profile")
+    found, _, in_file = finding.text.partition(f"{PROFILES[spoken].frame_size}-byte")
+    names = ["arm"] if spoken == "arm" else ["uomodri", "udriver2"]  # alike on the wire
+    assert all(name in found for name in names)
+    assert f"{expected} ({PROFILES[expected].frame_size} " in in_file
+    assert f'profile = "{names[0]}"' in finding.fix
+    # The questions in the wrong format have not put the board out of step.
+    assert robot.boards[0].ready_reply is not None
 
 
 def test_a_device_that_fails_while_asking() -> None:
