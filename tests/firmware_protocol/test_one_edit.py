@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from acceptance import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import frame_values, raw_frames
@@ -123,7 +124,7 @@ def test_the_fingerprint_follows() -> None:
 
 @pytest.mark.parametrize("codec", [COMMAND, REPLY], ids=["command", "reply"])
 @given(data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_the_strategies_follow(codec: Any, data: st.DataObject) -> None:
     values = data.draw(frame_values(codec))
     assert set(values._fields) == {field.name for field in codec.layout.fields}

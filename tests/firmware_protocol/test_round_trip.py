@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import pytest
+from acceptance import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import CODECS, frame_values, raw_frames
@@ -17,7 +18,7 @@ every_codec = pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS)
 
 @every_codec
 @given(data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_values_come_back_within_half_a_step(codec: FrameCodec[Any], data: st.DataObject) -> None:
     sent = data.draw(frame_values(codec))
     received = codec.decode(codec.encode(sent))
@@ -36,7 +37,7 @@ def test_values_come_back_within_half_a_step(codec: FrameCodec[Any], data: st.Da
 
 @every_codec
 @given(data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_integers_come_back_exactly(codec: FrameCodec[Any], data: st.DataObject) -> None:
     raws = data.draw(raw_frames(codec.layout))
     frame = codec.encode_raw(raws)
@@ -47,7 +48,7 @@ def test_integers_come_back_exactly(codec: FrameCodec[Any], data: st.DataObject)
 
 @every_codec
 @given(data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_decoded_values_encode_to_the_same_bytes(
     codec: FrameCodec[Any], data: st.DataObject
 ) -> None:

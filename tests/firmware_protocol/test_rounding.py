@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from acceptance import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import CODECS, values
@@ -86,7 +87,7 @@ def test_current_steps(profile: Any, steps: float, raw: int) -> None:
 
 @pytest.mark.parametrize(("codec", "field"), DYADIC)
 @given(data=st.data())
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_agrees_with_exact_arithmetic(
     codec: FrameCodec[Any], field: Field, data: st.DataObject
 ) -> None:
@@ -106,7 +107,7 @@ def test_agrees_with_exact_arithmetic(
 
 @pytest.mark.parametrize(("codec", "field"), SCALED)
 @given(data=st.data())
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_no_other_step_is_nearer(codec: FrameCodec[Any], field: Field, data: st.DataObject) -> None:
     value = data.draw(numbers(field))
     raw = raw_sent(codec, field, value)

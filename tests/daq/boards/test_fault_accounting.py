@@ -19,7 +19,7 @@ from hw_mocks.mock_robot import MockRobot
 
 pytestmark = pytest.mark.chain
 
-VIRTUAL_S = 60 if IS_LONG else 15
+VIRTUAL_S = 60 if IS_LONG else 10
 PERIOD_NS = 1_000_000
 RATE = 0.01
 FAULTS = [f"{kind}:rate={RATE}" for kind in ("flip", "drop", "repeat", "truncate")]

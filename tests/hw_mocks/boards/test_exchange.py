@@ -40,8 +40,8 @@ def test_a_reply_tells_how_things_stood_at_the_exchange_before(profile: str, rig
     assert asked.send().timestamp_ms == 40
 
 
-def test_the_timestamp_counts_milliseconds_and_wraps(profile: str, rig: MakeRig) -> None:
-    asked = rig(profile)
+def test_the_timestamp_counts_milliseconds_and_wraps(rig: MakeRig) -> None:
+    asked = rig("arm")
     stamps = []
     for _ in range(4):
         asked.wait(20_000)

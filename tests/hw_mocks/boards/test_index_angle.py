@@ -10,15 +10,14 @@ from board_rig import EM1, EM2, ES, IDLE, STATUS, Rig
 from daq.robot.description import Robot
 
 
-@pytest.mark.parametrize("seed", [0, 7])
-def test_the_index_lies_at_whole_motor_turns_from_the_joint_offset(arm4: Robot, seed: int) -> None:
+def test_the_index_lies_at_whole_motor_turns_from_the_joint_offset(arm4: Robot) -> None:
     rig = Rig(
-        arm4, "arm", effects=IDLE, calibration_s=0.3, seed=seed, posture_rad=(0.15, -1.5, 0.0, 0.0)
+        arm4, "arm", effects=IDLE, calibration_s=0.3, seed=7, posture_rad=(0.15, -1.5, 0.0, 0.0)
     )
     rig.calibrate(mode=ES | EM1 | EM2)
     home = rig.board.outputs[0].encoder.origin_rad
     toggle, crossed = None, []
-    for k in range(5000):
+    for k in range(3500):
         target = 2e-3 * k
         reply = rig.send(
             mode=ES | EM1 | EM2,

@@ -22,10 +22,8 @@ LEVEL_A = 0.2 * 9.81 * 0.3 / GEAR / NM_PER_A
 
 
 @pytest.mark.parametrize("joint_rad", [0.6, 1.4, -1.0])
-def test_the_holding_current(
-    rig: Callable[..., Rig], free_bench: Robot, profile: str, joint_rad: float
-) -> None:
-    board = rig(profile, free_bench, effects=IDLE, load_arm=ARM)
+def test_the_holding_current(rig: Callable[..., Rig], free_bench: Robot, joint_rad: float) -> None:
+    board = rig("arm", free_bench, effects=IDLE, load_arm=ARM)
     board.calibrate()
     command = {
         "motor_position_rad": joint_rad * GEAR,

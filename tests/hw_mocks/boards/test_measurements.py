@@ -24,8 +24,8 @@ def raw(position_rad: float) -> int:
     return round(position_rad / LSB_RAD)
 
 
-def test_positions_come_in_whole_encoder_counts(profile: str, rig: MakeRig) -> None:
-    turning = rig(profile)
+def test_positions_come_in_whole_encoder_counts(rig: MakeRig) -> None:
+    turning = rig("arm")
     turning.calibrate()
     replies = turning.run(300, mode=ON, iq_ff_a=0.3)
     positions = {raw(reply.motor_position_rad[0]) for reply in replies}
@@ -33,17 +33,15 @@ def test_positions_come_in_whole_encoder_counts(profile: str, rig: MakeRig) -> N
     assert {position % COUNT_RAW for position in positions} == {0}
 
 
-def test_the_wire_is_finer_than_the_encoder(profile: str, rig: MakeRig) -> None:
-    turning = rig(profile, effects=replace(PRESETS["default"], is_encoder_quantised=False))
+def test_the_wire_is_finer_than_the_encoder(rig: MakeRig) -> None:
+    turning = rig("arm", effects=replace(PRESETS["default"], is_encoder_quantised=False))
     turning.calibrate()
     replies = turning.run(300, mode=ON, iq_ff_a=0.3)
     assert len({raw(reply.motor_position_rad[0]) % COUNT_RAW for reply in replies}) > 100
 
 
-def test_reported_position_is_that_of_the_rotor_since_calibration(
-    profile: str, rig: MakeRig
-) -> None:
-    turning = rig(profile)
+def test_reported_position_is_that_of_the_rotor_since_calibration(rig: MakeRig) -> None:
+    turning = rig("arm")
     turning.calibrate()
     zero = turning.robot.plant.motor_position_rad[0]
     for _ in range(100):
@@ -85,8 +83,8 @@ def test_current_is_low_passed_at_1_khz(profile: str, rig: MakeRig, held_bench: 
         assert held.ask(mode=ON, iq_ff_a=2.0).iq_a[0] == pytest.approx(expected, abs=2e-3)
 
 
-def test_the_noise_of_iq_has_the_size_asked_for(profile: str, rig: MakeRig) -> None:
-    still = rig(profile, effects=replace(IDLE, iq_noise_a=0.05))
+def test_the_noise_of_iq_has_the_size_asked_for(rig: MakeRig) -> None:
+    still = rig("arm", effects=replace(IDLE, iq_noise_a=0.05))
     still.calibrate()
     replies = still.run(2000, mode=ON)[100:]
     assert np.std([reply.iq_a[0] for reply in replies]) == pytest.approx(0.05, rel=0.1)
@@ -156,8 +154,8 @@ def test_epre_does_not_complain_about_a_wrap_of_the_past(rig: MakeRig) -> None:
 # --- index ----------------------------------------------------------------------------------------
 
 
-def test_the_index_is_found_once_and_toggles_every_turn(profile: str, rig: MakeRig) -> None:
-    turning = rig(profile)
+def test_the_index_is_found_once_and_toggles_every_turn(rig: MakeRig) -> None:
+    turning = rig("arm")
     assert not turning.calibrate().status & (STATUS["IDX1D"] | STATUS["IDX1T"])
     found, toggles, position = [], [], []
     for _ in range(1200):
@@ -178,10 +176,8 @@ def test_the_index_is_found_once_and_toggles_every_turn(profile: str, rig: MakeR
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_with_index_compensation_the_position_jumps(
-    profile: str, rig: MakeRig, sign: float
-) -> None:
-    turning = rig(profile)
+def test_with_index_compensation_the_position_jumps(rig: MakeRig, sign: float) -> None:
+    turning = rig("arm")
     turning.calibrate()
     mode = ON | MODE["EI1OC"]
     fields = {"motor_velocity_rad_s": sign * 40.0, "kd_a_s_per_rad": 0.05}
@@ -207,11 +203,11 @@ def test_with_index_compensation_the_position_jumps(
     assert shift == pytest.approx(-jump, abs=0.05)
 
 
-def test_without_care_the_jump_moves_the_motor(profile: str, rig: MakeRig) -> None:
+def test_without_care_the_jump_moves_the_motor(rig: MakeRig) -> None:
     """A position loop follows the jump: the trap that PROTOCOL.md warns of."""
     ends = []
     for mode in (ON, ON | MODE["EI1OC"]):
-        moving = rig(profile)
+        moving = rig("arm")
         moving.calibrate()
         gains = {"kp_a_per_rad": 1.0, "kd_a_s_per_rad": 0.02}
         for cycle in range(700):

@@ -130,12 +130,13 @@ class BoardProcess:
 
 
 @pytest.fixture(scope="session")
-def shim_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    cache = tmp_path_factory.mktemp("cache")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(cache))
-        shim_environment(cache, {})
-    yield cache
+def shim_cache(made_once: Callable[..., Path]) -> Path:
+    def build(cache: Path) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("XDG_CACHE_HOME", str(cache))
+            shim_environment(cache, {})
+
+    return made_once("shim", build)
 
 
 @pytest.fixture

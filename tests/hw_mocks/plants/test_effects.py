@@ -2,7 +2,8 @@ import dataclasses
 import math
 
 import pytest
-from hypothesis import given
+from acceptance import examples
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hw_mocks.errors import MockConfigError
@@ -79,6 +80,7 @@ def test_all_mistakes_are_reported_at_once():
 
 
 @given(st.text(max_size=60))
+@settings(max_examples=examples(40))
 def test_any_text_gives_effects_or_a_config_error(text):
     try:
         assert isinstance(parse_effects(text), Effects)

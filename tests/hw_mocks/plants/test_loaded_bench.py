@@ -107,7 +107,7 @@ def test_the_arm_swings_with_the_period_of_a_pendulum(bench, smooth, kick_nm):
 def test_a_swinging_arm_keeps_its_energy(bench, smooth):
     plant = make_plant(bench, smooth, Effects(), load_arm=ARM)
     run(plant, 36.0, 0.01)
-    angles_rad, speeds_rad_s = run(plant, 0.0, 30.0)
+    angles_rad, speeds_rad_s = run(plant, 0.0, 10.0)
     energy_j = 0.5 * ARM_KG_M2 * speeds_rad_s**2 - WEIGHT_NM * np.cos(angles_rad)
     assert np.ptp(energy_j) < 1e-6 * WEIGHT_NM
 
@@ -247,9 +247,10 @@ def is_in_slip(angles_rad, slip, start_rad=0.0):
     return np.abs(away_rad) < math.pi * slip
 
 
-@pytest.mark.parametrize("slip", [0.02, 0.3, 0.9])
-@pytest.mark.parametrize("speed_rad_s", [3.0, -3.0])
-@pytest.mark.parametrize("start_rad", [0.0, 1.0])
+@pytest.mark.parametrize(
+    ("slip", "speed_rad_s", "start_rad"),
+    [(0.02, 3.0, 0.0), (0.02, -3.0, 1.0), (0.3, 3.0, 1.0), (0.9, -3.0, 0.0)],
+)
 def test_where_the_gear_slips_only_the_motors_friction_is_felt(
     bench, truth, slip, speed_rad_s, start_rad
 ):

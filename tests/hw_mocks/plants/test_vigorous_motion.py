@@ -1,4 +1,4 @@
-"""Each effect alone, and all together, in five seconds of motion near the drives' limits."""
+"""Each effect alone, and all together, in two seconds of motion near the drives' limits."""
 
 import dataclasses
 import math
@@ -18,7 +18,7 @@ ALONE = {
 }
 
 
-def drive(robot, effects, seed=11, duration_s=5.0):
+def drive(robot, effects, seed=11, duration_s=2.0):
     """Follow sines by position control at the motor, as a board would; joint angles every 1 ms."""
     plant = make_plant(robot, draw_truth(robot, seed=seed), effects)
     actuators = make_actuators(robot, effects, np.random.default_rng(seed))
