@@ -6,56 +6,60 @@ import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
 import pytest
+from acceptance import only
+from commands import Result, armature
 from excitation_examples import QUICK
 
 from daq.motion.limits import check_rows
 from daq.motion.trajectory_file import read_trajectory
 from daq.robot import load_robot, robot_text
-from tools.main import main
 
 pytestmark = pytest.mark.chain
-
-
-class Result(NamedTuple):
-    exit_code: int
-    out: str
-    err: str
 
 
 Excite = Callable[..., Result]
 
 
 @pytest.fixture
-def excite(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Excite:
+def excite(tmp_path: Path) -> Excite:
     """Runs the command, quickly; its file is traj.h5 unless the words say otherwise."""
 
     def run(*words: str, robot: str = "laas4", out: str = "traj.h5") -> Result:
         options = ("--robot", robot, "--out", str(tmp_path / out))
         if "--evaluations" not in words:
             words = (*words, "--evaluations", str(QUICK))
-        capsys.readouterr()
-        exit_code = main(["excite", *options, *words])
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        return Result(exit_code, captured.out, captured.err)
+        return armature("excite", *options, *words)
 
     return run
 
 
-def test_json(excite: Excite, tmp_path: Path) -> None:
-    result = excite("--json", "--seed", "2")
-    assert (result.exit_code, result.err) == (0, "")
-    facts = json.loads(result.out)
-    assert facts["file"] == str(tmp_path / "traj.h5")
+@pytest.fixture(scope="module")
+def made(made_once: Callable[..., Path]) -> Path:
+    """A trajectory of 13 s, no whole number of periods, and what the command says of it."""
+
+    def find(directory: Path) -> None:
+        words = ("--out", str(directory / "traj.h5"), "--seed", "2", "--duration", "13")
+        result = armature(
+            "excite", "--robot", "laas4", *words, "--evaluations", str(QUICK), "--json"
+        )
+        assert (result.exit_code, result.err) == (0, "")
+        (directory / "facts.json").write_text(result.out)
+
+    return made_once("excitation", find)
+
+
+def test_json(made: Path) -> None:
+    facts = json.loads((made / "facts.json").read_text())
+    assert facts["file"] == str(made / "traj.h5")
     assert (facts["rank"], facts["parameters"]) == (32, 52)
     assert 10.0 < facts["condition"] < 60.0
     assert 1.0 < facts["condition_scaled"] < facts["condition"]
-    assert (facts["f0_hz"], facts["harmonics"], facts["duration_s"]) == (0.1, 5, 20.0)
+    assert (facts["f0_hz"], facts["harmonics"]) == (0.1, 5)
+    assert facts["duration_s"] == pytest.approx(13.0)
     assert (facts["seed"], facts["evaluations"]) == (2, QUICK)
     assert facts["seconds"] > 0.0
     assert len(facts["coverage"]["joint_percent"]) == 4
@@ -72,10 +76,9 @@ def test_json(excite: Excite, tmp_path: Path) -> None:
         assert limit["unit"]
 
 
-def test_the_loop_takes_the_file_as_it_is(excite: Excite, tmp_path: Path) -> None:
-    excite("--duration", "13")  # no whole number of periods
+def test_the_loop_takes_the_file_as_it_is(made: Path) -> None:
     robot = load_robot("laas4")
-    trajectory = read_trajectory(tmp_path / "traj.h5", [joint.name for joint in robot.joints])
+    trajectory = read_trajectory(made / "traj.h5", [joint.name for joint in robot.joints])
     assert not trajectory.is_resampled
     assert not trajectory.has_torque
     assert trajectory.duration_s == pytest.approx(13.0)
@@ -85,37 +88,30 @@ def test_the_loop_takes_the_file_as_it_is(excite: Excite, tmp_path: Path) -> Non
 
 
 def test_the_file_says_how_it_was_made(excite: Excite, tmp_path: Path) -> None:
-    facts = json.loads(excite("--json", "--objective", "dopt", "--validation").out)
+    words = ("--objective", "dopt", "--validation", "--terms", "viscous, coulomb")
+    facts = json.loads(excite("--json", *words).out)
     with h5py.File(tmp_path / "traj.h5") as file:
         said = dict(file.attrs)
+    assert (facts["rank"], facts["parameters"]) == (30, 48)
     assert said["robot"] == "laas4"
     assert said["robot_sha256"] == hashlib.sha256(robot_text("laas4").encode()).hexdigest()
     assert said["purpose"] == "validation"
     assert said["objective"] == "dopt"
     assert said["condition"] == facts["condition"]
     assert said["f0_hz"] == facts["f0_hz"] == pytest.approx(0.08)
+    assert said["duration_s"] == facts["duration_s"] == 20.0
     assert said["made_by"].startswith("armature excite ")
-    assert {"seed", "harmonics", "evaluations", "duration_s"} <= said.keys()
+    assert {"seed", "harmonics", "evaluations"} <= said.keys()
 
 
-def test_for_people(excite: Excite) -> None:
-    result = excite()
+def test_for_people_and_one_seed_one_file(excite: Excite, tmp_path: Path, made: Path) -> None:
+    result = excite("--seed", "2", "--duration", "13")
     assert result.exit_code == 0
     for words in ("Identification trajectory for robot laas4", "32 of 52", "above the ground"):
         assert words in result.out
     assert "armature run --robot laas4 --link mock --fast --home --play" in result.err
-
-
-def test_one_seed_one_file(excite: Excite, tmp_path: Path) -> None:
-    for name in ("a.h5", "b.h5"):
-        assert excite("--seed", "5", out=name).exit_code == 0
-    one, other = (h5py.File(tmp_path / name) for name in ("a.h5", "b.h5"))
-    assert np.array_equal(one["q_rad"], other["q_rad"])
-
-
-def test_terms(excite: Excite) -> None:
-    facts = json.loads(excite("--json", "--terms", "viscous, coulomb").out)
-    assert (facts["rank"], facts["parameters"]) == (30, 48)
+    with h5py.File(made / "traj.h5") as one, h5py.File(tmp_path / "traj.h5") as other:
+        assert np.array_equal(one["q_rad"], other["q_rad"])
 
 
 def test_nothing_is_overwritten(excite: Excite, tmp_path: Path) -> None:
@@ -171,16 +167,13 @@ def test_no_room_is_a_failure(excite: Excite, tmp_path: Path) -> None:
     assert not (tmp_path / "traj.h5").exists()
 
 
-def test_the_mock_follows_it(
-    excite: Excite, tmp_path: Path, capsys: pytest.CaptureFixture[Any]
-) -> None:
+@only  # under `make test` the demo plays its trajectory
+def test_the_mock_follows_it(made: Path, tmp_path: Path) -> None:
     """From home to its start, through it and to rest, without a limit tripping."""
-    excite("--duration", "10")
-    play, record = str(tmp_path / "traj.h5"), str(tmp_path / "run.h5")
+    play, record = str(made / "traj.h5"), str(tmp_path / "run.h5")
     words = ("--link", "mock", "--fast", "--home", "--play", play, "--record", record, "--json")
-    exit_code = main(["run", "--robot", "laas4", *words])
-    captured = capsys.readouterr()
-    assert exit_code == 0, captured.err
+    result = armature("run", "--robot", "laas4", *words)
+    assert result.exit_code == 0, result.err
     with h5py.File(record) as file:
         seq, texts = file["events/seq"][:], file["events/text"].asstr()[:]
         begin = int(next(s for s, text in zip(seq, texts, strict=True) if "begins" in text))
