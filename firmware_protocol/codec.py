@@ -90,9 +90,8 @@ class FrameCodec(Generic[ValuesT]):
             if field.is_motor_2_first and self._flat_fields[position - 1] is not field
         )
         # The status is the first field of every reply.
-        self._version_mask = 0 if layout.protocol_version is None else VERSION_MASK << VERSION_SHIFT
-        self._version_bits = (layout.protocol_version or 0) << VERSION_SHIFT
-        self.version_bits = self._version_mask, self._version_bits
+        mask = 0 if layout.protocol_version is None else VERSION_MASK << VERSION_SHIFT
+        self.version_bits = mask, (layout.protocol_version or 0) << VERSION_SHIFT
         zeros = {field.name: 0 if field.is_integer else 0.0 for field in layout.fields}
         self._blank = {
             field.name: (zeros[field.name],) * 2 if field.is_per_motor else zeros[field.name]
@@ -202,10 +201,10 @@ class FrameCodec(Generic[ValuesT]):
             body, received = frame[: self._body_size], frame[self._body_size :]
             raise CrcError(frame, received=received, computed=self._crc(body))
         raws = self.unpack(frame)
-        if raws[0] & self._version_mask != self._version_bits:
+        mask, bits = self.version_bits
+        if raws[0] & mask != bits:
             raise ProtocolVersionError(
-                version=raws[0] >> VERSION_SHIFT & VERSION_MASK,
-                expected=self._version_bits >> VERSION_SHIFT,
+                version=raws[0] >> VERSION_SHIFT & VERSION_MASK, expected=bits >> VERSION_SHIFT
             )
         return raws
 

@@ -10,6 +10,22 @@ from firmware_protocol.profile import Profile
 from firmware_protocol.profiles import PROFILES
 
 _HEADINGS = ("byte", "field", "type", "LSB", "raw key", "meaning")
+_PAGE_BEGINNING = """\
+# The wire
+
+<!-- Generated from firmware_protocol/profiles.py by `make docs`; do not edit. -->
+
+All integers are big-endian. `[1 2]` means motor 1, then motor 2. One turn is 2π rad, one
+krpm is 1000·2π/60 rad/s. CRC-32/MPEG-2: polynomial 0x04C11DB7, initial 0xFFFFFFFF, not
+reflected, no final xor; `123456789` gives 0x0376E6E7.
+
+SPI: mode 0, 8-bit words, 8 MHz by default, one frame each way in one chip-select window.
+
+On RS-485 two bytes stand in front of the frame, and the checksum covers them too: the
+address (0x42 to the board, 0xFF from it), then `type << 6 | size` with type 0 and the
+whole length in bytes.
+
+"""
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -83,24 +99,7 @@ def markdown_section(profile: Profile) -> str:
 
 def protocol_page() -> str:
     """Return the whole of `PROTOCOL.md`."""
-    header = [
-        "# The wire",
-        "",
-        "<!-- Generated from firmware_protocol/profiles.py by `make docs`; do not edit. -->",
-        "",
-        "All integers are big-endian. `[1 2]` means motor 1, then motor 2. One turn is 2π rad, one",
-        "krpm is 1000·2π/60 rad/s. CRC-32/MPEG-2: polynomial 0x04C11DB7, initial 0xFFFFFFFF, not",
-        "reflected, no final xor; `123456789` gives 0x0376E6E7.",
-        "",
-        "SPI: mode 0, 8-bit words, 8 MHz by default, one frame each way in one chip-select window.",
-        "",
-        "On RS-485 two bytes stand in front of the frame, and the checksum covers them too: the",
-        "address (0x42 to the board, 0xFF from it), then `type << 6 | size` with type 0 and the",
-        "whole length in bytes.",
-        "",
-        "",
-    ]
-    return "\n".join(header) + "\n".join(markdown_section(p) for p in PROFILES.values())
+    return _PAGE_BEGINNING + "\n".join(markdown_section(p) for p in PROFILES.values())
 
 
 def _frame_title(layout: FrameLayout) -> str:

@@ -8,20 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Protocol
 
 from firmware_protocol.fields import Framing
+from hw_mocks.clock import VirtualClock
 from hw_mocks.faults.script import FaultScript
 from hw_mocks.faults.wire import FaultyWire
 from hw_mocks.mock_robot import MockRobot
-
-
-class LinkClock(Protocol):
-    """Where the link reads the time."""
-
-    def now_ns(self) -> int:
-        """Return nanoseconds; the robot's simulation starts at 0."""
-        ...
 
 
 class MockLink:
@@ -30,7 +22,7 @@ class MockLink:
     framing = Framing.SPI
     resynchronised = 0  # foreign bytes exist only on serial lines
 
-    def __init__(self, robot: MockRobot, wire: FaultyWire, clock: LinkClock) -> None:
+    def __init__(self, robot: MockRobot, wire: FaultyWire, clock: VirtualClock) -> None:
         self.name = f"mock:{wire.board.name}"
         self._robot = robot
         self._wire = wire
@@ -58,7 +50,7 @@ class MockLink:
 
 
 def mock_links(
-    robot: MockRobot, clock: LinkClock, script: FaultScript | None = None
+    robot: MockRobot, clock: VirtualClock, script: FaultScript | None = None
 ) -> Sequence[MockLink]:
     """Return one link per board of a mock robot, in the robot file's order."""
     faults = script or FaultScript()

@@ -30,11 +30,8 @@ class RealTime:
     steps. When the machine was busy elsewhere for longer than 20 ms, simulated time stands
     still for the rest, rather than rushing through it.
 
-    Args:
-        robot: The robot to simulate.
-        serve: Answers what is pending; waits at most the given seconds when nothing is. It may
-            advance the simulation itself, up to the present.
-        now_ns: Monotonic clock.
+    `serve` answers what is pending, and waits at most the given seconds when nothing is. It may
+    advance the simulation itself, up to the present.
     """
 
     def __init__(

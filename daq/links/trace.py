@@ -8,7 +8,6 @@ from typing import Any
 from daq.links.link import BoardLink
 from firmware_protocol.codec import FrameCodec, command_codec, reply_codec
 from firmware_protocol.errors import ProtocolError
-from firmware_protocol.fields import Framing
 from firmware_protocol.profile import Profile
 
 
@@ -17,19 +16,10 @@ class TracingLink:
 
     def __init__(self, link: BoardLink, profile: Profile, report: Callable[[str], None]) -> None:
         self._link = link
+        self.name, self.framing = link.name, link.framing
         self._command = command_codec(profile, link.framing)
         self._reply = reply_codec(profile, link.framing)
         self._report = report
-
-    @property
-    def name(self) -> str:
-        """The watched link's name."""
-        return self._link.name
-
-    @property
-    def framing(self) -> Framing:
-        """The watched link's framing."""
-        return self._link.framing
 
     @property
     def resynchronised(self) -> int:

@@ -66,25 +66,18 @@ _LASTING = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptedFault:
-    """One line of a fault script.
-
-    Attributes:
-        kind: What happens.
-        rate: Probability per exchange, for faults that strike at random.
-        at_s: When it strikes once, for the others.
-        for_s: How long it lasts.
-        board: Which board, by its number in the robot file from 0; None for all.
-        direction: For `flip`: "command", "reply", or None for either.
-        code: For `board-error`: the error code.
-    """
+    """One line of a fault script: at random, `rate` per exchange, or once at a time."""
 
     kind: FaultKind
     rate: float = 0.0
     at_s: float | None = None
     for_s: float = 0.0
     board: int | None = None
+    """By its number in the robot file, from 0; None for all."""
     direction: str | None = None
+    """For `flip`: "command", "reply", or None for either."""
     code: int = 7
+    """For `board-error`."""
 
 
 class FaultEvent(NamedTuple):
@@ -98,18 +91,11 @@ class FaultEvent(NamedTuple):
 
 
 class FaultScript:
-    """Decides which fault strikes which exchange.
+    """Decides which fault strikes which exchange, and notes it in `events`.
 
-    Args:
-        faults: What may happen.
-        seed: Makes random faults repeatable.
-        apart: Exchanges of a board that stay free of random faults after each one, so that the
-            consequences of a fault can be distinguished from those of the next one.
-        is_from_first_exchange: Whether time counts from the first exchange, for programs that take
-            a while to start; otherwise from the start of the simulation.
-
-    Attributes:
-        events: Every fault that struck, in order.
+    After each random fault of a board, `apart` exchanges stay free of them, so that its
+    consequences can be distinguished from those of the next one. Time may count from the first
+    exchange, for programs that take a while to start, or from the start of the simulation.
     """
 
     def __init__(

@@ -14,7 +14,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from daq.robot import DrivenJoint, DrivenRobot, Placement
+from daq.robot import DrivenJoint, DrivenRobot
 from daq.robot.geometry import Matrix, joint_poses
 from hw_mocks.errors import MockConfigError
 from hw_mocks.plants.transmission import make_transmission
@@ -149,10 +149,12 @@ def _add_link(robot: DrivenRobot, joint: DrivenJoint, true: JointTruth, parent: 
 
 
 def _place(body: Any, joint: DrivenJoint, pose: Matrix) -> None:
+    quaternion = np.empty(4)
     if joint.placement is not None:  # exactly as stated, without the rounding of a matrix
-        body.pos, body.quat = joint.placement.xyz_m, _quaternion(joint.placement)
+        mujoco.mju_euler2Quat(quaternion, np.array(joint.placement.rpy_rad), "XYZ")
+        body.pos, body.quat = joint.placement.xyz_m, quaternion
         return
-    matrix, quaternion = np.array(pose), np.empty(4)
+    matrix = np.array(pose)
     mujoco.mju_mat2Quat(quaternion, matrix[:3, :3].ravel())
     body.pos, body.quat = matrix[:3, 3], quaternion
 
@@ -176,17 +178,4 @@ def _add_hinge(body: Any, armature_kg_m2: float, coulomb_nm: float, step_s: floa
         frictionloss=coulomb_nm,
         solref_friction=(2.0 * step_s, 1.0),
         solimp_friction=_HARDEST_IMPEDANCE,
-    )
-
-
-def _quaternion(placement: Placement) -> tuple[float, float, float, float]:
-    """Return the quaternion of Rz(yaw)·Ry(pitch)·Rx(roll), real part first."""
-    (cr, sr), (cp, sp), (cy, sy) = (
-        (math.cos(angle / 2), math.sin(angle / 2)) for angle in placement.rpy_rad
-    )
-    return (
-        cr * cp * cy + sr * sp * sy,
-        sr * cp * cy - cr * sp * sy,
-        cr * sp * cy + sr * cp * sy,
-        cr * cp * sy - sr * sp * cy,
     )

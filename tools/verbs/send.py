@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import math
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -33,6 +32,7 @@ from daq.stream.messages import (
     Stop,
 )
 from tools.shared.cli import FAILED, OK, USAGE, Verbs, add_json_option, add_verb, print_json, say
+from tools.shared.progress import progress_bar
 from tools.shared.reach import Reach, add_reach_options, find_loop, open_client
 from tools.shared.waiting import WAITS, wait_until
 from tools.verbs.status import show_status
@@ -256,13 +256,9 @@ def _upload(client: CommandClient, file: Path, status: LoopStatus) -> float:
     from daq.motion.trajectory_file import read_trajectory
 
     trajectory = read_trajectory(file, [joint.name for joint in status.joints])
-    rows = len(trajectory.rows)
-
-    def show(done: int) -> None:
-        if sys.stderr.isatty():
-            print(f"\rsent {done} of {rows} rows", end="", file=sys.stderr)
-
-    client.send_trajectory(trajectory.rows, trajectory.has_torque, progress=show)
-    if sys.stderr.isatty():
-        say("")
+    rows = trajectory.rows
+    with progress_bar("sending the trajectory") as advance:
+        client.send_trajectory(
+            rows, trajectory.has_torque, progress=lambda done: advance(done, len(rows))
+        )
     return trajectory.duration_s
