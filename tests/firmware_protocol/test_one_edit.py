@@ -19,16 +19,7 @@ from strategies import frame_values, raw_frames
 from firmware_protocol.c_header import c_header
 from firmware_protocol.codec import command_codec, reply_codec
 from firmware_protocol.document import markdown_section, text_table
-from firmware_protocol.fields import (
-    I16,
-    NEWTON_METRE,
-    U8,
-    U16,
-    Fault,
-    FaultCause,
-    Field,
-    Framing,
-)
+from firmware_protocol.fields import I16, NEWTON_METRE, U8, U16, Fault, FaultCause, Field, Framing
 from firmware_protocol.fingerprint import fingerprint
 from firmware_protocol.profile import Profile
 from firmware_protocol.profiles import ARM

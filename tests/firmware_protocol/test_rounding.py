@@ -95,8 +95,7 @@ def test_agrees_with_exact_arithmetic(
     quarters = st.integers(4 * field.raw_minimum, 4 * field.raw_maximum)
     value = data.draw(
         st.one_of(
-            quarters.map(lambda count: count * field.lsb / 4.0 + field.offset),
-            numbers(field),
+            quarters.map(lambda count: count * field.lsb / 4.0 + field.offset), numbers(field)
         )
     )
     step = Fraction(2) ** field.lsb_exponent

@@ -112,7 +112,7 @@ def test_a_latched_error_is_reported_and_left_alone(
     assert result.exit_code == 1
     (problem,) = problems(result.json)
     assert problem["subject"] == "board bench"
-    assert "error 7" in problem["text"]
+    assert problem["code"] == "error-7"
     assert robots[0].boards[0].error == 7
 
 
@@ -150,16 +150,6 @@ def test_all_mistakes_in_a_robot_file(armature: Armature, tmp_path: Path) -> Non
     assert (result.exit_code, result.out) == (2, "")
     for named in ("gear_reduction", "nominal_volts", str(file)):
         assert named in result.err
-
-
-@pytest.mark.parametrize(
-    "link", ["", "usb", "spy+", "serial", "serial://ttyUSB0", "serial:///dev/x?baud=1", "SPI"]
-)
-def test_bad_links(armature: Armature, link: str) -> None:
-    result = armature("doctor", "--robot", "bench1", "--link", link)
-
-    assert (result.exit_code, result.out) == (2, "")
-    assert "--link" in result.err
 
 
 # --- devices --------------------------------------------------------------------------------------
@@ -286,4 +276,4 @@ def test_a_latched_error_on_a_serial_port_is_still_there_the_second_time(
         result = armature("doctor", "--robot", "bench1", "--link", link, "--json")
 
         (problem,) = problems(result.json)
-        assert "error 7" in problem["text"]
+        assert problem["code"] == "error-7"

@@ -154,11 +154,7 @@ def diagnose_mock(expected: str, spoken: str, *faults: str) -> tuple[list[Findin
     (link,) = mock_links(robot, clock, FaultScript([parse_fault(text) for text in faults]))
     robot.boards[0].transfer(bytes(10))  # as a program that ended in the middle of a frame
     findings = diagnose_board(
-        "bench",
-        PROFILES[expected],
-        link,
-        now_ns=clock.now_ns,
-        sleep_until_ns=clock.sleep_until_ns,
+        "bench", PROFILES[expected], link, now_ns=clock.now_ns, sleep_until_ns=clock.sleep_until_ns
     )
     return list(findings), robot
 

@@ -22,11 +22,7 @@ def test_between_frames_only_arm_moves_the_reference_on(
     held.calibrate()
     held.run(50, mode=ON)
     position = held.ask_again(mode=ON).motor_position_rad[0]
-    fields = {
-        "motor_position_rad": position,
-        "motor_velocity_rad_s": 20.0,
-        "kp_a_per_rad": 4.0,
-    }
+    fields = {"motor_position_rad": position, "motor_velocity_rad_s": 20.0, "kp_a_per_rad": 4.0}
     held.wait(1)
     held.board.transfer(held.frame(mode=ON, **fields))
     held.wait(30)

@@ -107,11 +107,7 @@ class BoardProcess:
 
     def start(self, *command: str | Path) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=self.environment,
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=self.environment
         )
 
     def start_python(self, code: str) -> subprocess.Popen[str]:

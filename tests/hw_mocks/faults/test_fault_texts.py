@@ -54,10 +54,7 @@ def test_every_kind_can_be_asked_for(kind: FaultKind) -> None:
         ("flip:rate=0.1,at=1", ["rate=PROBABILITY|at=SECONDS"]),
         ("stuck-low", ["stuck-low:at=SECONDS"]),
         ("stuck-low:rate=0.1", ["rate=0.1: |stuck-low", "stuck-low:at=SECONDS"]),
-        (
-            "encoder-gap:rate=0.1",
-            ["rate=0.1: |encoder-gap", "encoder-gap:at=SECONDS"],
-        ),
+        ("encoder-gap:rate=0.1", ["rate=0.1: |encoder-gap", "encoder-gap:at=SECONDS"]),
         ("encoder-gap:at=1,code=3", ["code=3: |encoder-gap"]),
         ("encodr-gap:at=1", ["'encodr-gap'|'encoder-gap'"]),
         ("flip:rate=0.1,for=3", ["for=3: |flip"]),

@@ -2,7 +2,7 @@
 
 It knows nothing of armature and would run on a real board just as it runs on a mock:
 
-    armature mock exec --robot laas4 --profile uomodri -- python3 plain_spidev_script.py
+    armature mock exec --robot bench1 --profile uomodri -- python3 plain_spidev_script.py
 
 It enables motor 1, waits for its calibration, then asks for a quarter turn and checks that the
 motor arrives. Time is read from the board's own millisecond counter.
