@@ -45,9 +45,6 @@ def find_obstacle(
         limit_a: Current that the board lets through.
         joint_position_rad: Where the joint is.
         has_moved: Whether it ever did.
-
-    Returns:
-        What happened; None if it turns.
     """
     looks = list(looks)
     latest = [look for look in looks if look.t_s > looks[-1].t_s - _STUCK_S]
@@ -78,15 +75,7 @@ def find_obstacle(
 
 
 def find_encoder_gap(looks: Sequence[Look], fastest_rad_s: float) -> Diagnosis | None:
-    """Find out whether the position has jumped by more than the motor can have turned.
-
-    Args:
-        looks: The latest.
-        fastest_rad_s: The motor's highest speed.
-
-    Returns:
-        What happened; None if it has not.
-    """
+    """Say so if the position has jumped by more than the motor can have turned; else None."""
     for before, after in itertools.pairwise(looks):
         jump_rad, time_s = after.angle_rad - before.angle_rad, after.t_s - before.t_s
         if abs(jump_rad) > 1.5 * fastest_rad_s * (time_s + _REPLY_AGE_S):

@@ -63,11 +63,6 @@ _SPEED_TOLERANCE = 0.1
 class BenchRun:
     """A bench test on a loop, as an agenda: `step` now and then until `is_over`.
 
-    Args:
-        loop: The loop.
-        plan: What to drive.
-        following_error_max_rad: How far the joint may be from where it is led.
-
     Attributes:
         problem: Why it ended early, in plain words; empty while nothing is wrong.
         problem_code: The same in a word: of the trip, of the refusal, or of the diagnosis.
@@ -159,11 +154,14 @@ class BenchRun:
         while self._loop.cycle.machine.state is not state:
             yield
 
+    def _until_at_rest(self) -> Part:
+        while not self._loop.cycle.control.is_at_rest:
+            yield
+
     def _prepare_mounted(self) -> Part:
         control = self._loop.cycle.control
         self._command(m.SetMode(mode="hold"))
-        while not control.is_at_rest:
-            yield
+        yield from self._until_at_rest()
         self._command(m.Home())
         while control.homing is not None:
             yield
@@ -178,8 +176,7 @@ class BenchRun:
             near, far = window_rad if speed_rad_s > 0 else window_rad[::-1]
             start_rad = near - math.copysign(run_up_rad(speed_rad_s), speed_rad_s)
             self._set_mode("position", start_rad)
-            while not self._loop.cycle.control.is_at_rest:
-                yield
+            yield from self._until_at_rest()
         self._set_mode("velocity", speed_rad_s)
         count = plan.header.plateaus
         self._note(PLATEAU, f"plateau {number} of {count}: {speed_rad_s:+.4g} rad/s")
@@ -265,8 +262,7 @@ class BenchRun:
     def _stop(self) -> Part:
         self._target_rad_s = 0.0
         self._set_mode("hold")
-        while not self._loop.cycle.control.is_at_rest:
-            yield
+        yield from self._until_at_rest()
 
     # --- breakaway and inertia --------------------------------------------------------------------
 
@@ -283,8 +279,7 @@ class BenchRun:
         turn_rad = math.tau / abs(self._motor_per_joint)
         somewhere_rad = self._axis.position_rad + self._chance.uniform(0.2, 1.2) * turn_rad
         self._set_mode("position", somewhere_rad)
-        while not self._loop.cycle.control.is_at_rest:
-            yield
+        yield from self._until_at_rest()
         self._set_mode("current", 0.0)
         yield from self._wait(_REST_S)
         friction_a = self._friction_iq_a
@@ -340,8 +335,7 @@ class BenchRun:
                 self._note(SWING, f"swing {number} of {len(sides)}")
             duration_s = swing_s(target_rad - position_rad)
             self._set_mode("position", target_rad, duration_s=duration_s)
-            while not self._loop.cycle.control.is_at_rest:
-                yield
+            yield from self._until_at_rest()
             if side:
                 self._note(SWING_END, f"swing {number} is over", severity="debug")
                 self.done += 1

@@ -11,9 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daq.loop.safety.machine import Machine
 from daq.loop.setup import Loop
-from daq.loop.tracks.control import LoopControl
 from daq.recording.states import State
 from daq.stream import messages as m
 from daq.stream.errors import RefusedError
@@ -31,9 +29,6 @@ class AgendaStep(NamedTuple):
 class Agenda:
     """Steps in their order.
 
-    Args:
-        loop: The loop.
-
     Attributes:
         problem: Why it could not go on; empty while it can.
     """
@@ -41,7 +36,10 @@ class Agenda:
     was_stopped = False  # stopping the loop stops nothing else
 
     def __init__(self, loop: Loop) -> None:
-        self._loop = loop
+        self._handler = loop.handler
+        self._units = loop.cycle.units
+        self._machine = loop.cycle.machine
+        self._control = loop.cycle.control
         self._steps: list[AgendaStep] = []
         self._current: AgendaStep | None = None
         self._aim = ""
@@ -60,7 +58,10 @@ class Agenda:
 
     def enable(self) -> None:
         """Enable and calibrate, once every board has answered."""
-        self._add_wait(lambda: all(unit.replies is not None for unit in self._loop.cycle.units))
+        answered = AgendaStep(
+            lambda: None, lambda: all(unit.replies is not None for unit in self._units)
+        )
+        self._steps.append(answered)
         self._add(m.Enable(), lambda: self._machine.state is State.READY)
 
     def hold(self) -> None:
@@ -73,13 +74,7 @@ class Agenda:
         self._add(m.Home(), lambda: self._control.homing is None)
 
     def play(self, rows: np.ndarray[Any, np.dtype[np.float64]], *, has_torque: bool) -> None:
-        """Play a trajectory.
-
-        Args:
-            rows: Shape (samples, 2 or 3 times joints): q, dq and perhaps torque, one row
-                per cycle.
-            has_torque: Whether there are torques.
-        """
+        """Play a trajectory: per cycle a row of q, dq and perhaps torque, each of all joints."""
         self._aim = "the trajectory"
         data = np.ascontiguousarray(rows, "<f8")
         self._add(m.PlayBegin(rows=len(data), has_torque=has_torque), lambda: True)
@@ -115,15 +110,4 @@ class Agenda:
     def _add(
         self, command: m.AnyCommand, is_done: Callable[[], bool], payload: bytes = b""
     ) -> None:
-        self._steps.append(AgendaStep(lambda: self._loop.handler(command, payload), is_done))
-
-    def _add_wait(self, is_done: Callable[[], bool]) -> None:
-        self._steps.append(AgendaStep(lambda: None, is_done))
-
-    @property
-    def _machine(self) -> Machine:
-        return self._loop.cycle.machine
-
-    @property
-    def _control(self) -> LoopControl:
-        return self._loop.cycle.control
+        self._steps.append(AgendaStep(lambda: self._handler(command, payload), is_done))

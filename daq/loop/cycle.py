@@ -26,16 +26,6 @@ from daq.samples.sample import SKIPPED_MAX, TIMING_MAX_NS, SampleLayout
 class Cycle:
     """What happens every millisecond.
 
-    Args:
-        units: The boards.
-        guards: One per board.
-        machine: The state machine.
-        control: What is commanded.
-        output: Where samples go.
-        events: What happened.
-        budget: How many periods may be skipped.
-        now_ns: Monotonic clock.
-
     Attributes:
         schedule: Who does what can wait.
         seq: Number of the next sample.
@@ -82,13 +72,7 @@ class Cycle:
         self._state = machine.state
 
     def run(self, deadline_ns: int, woke_ns: int, skipped: int) -> None:
-        """Do the work of one period.
-
-        Args:
-            deadline_ns: When it should have begun.
-            woke_ns: When it did.
-            skipped: Periods that were left out before it.
-        """
+        """Do the work of a period, which began at `woke_ns` after `skipped` ones were left out."""
         machine, control, now_ns = self.machine, self.control, self._now_ns
         events = self.events
         events.seq, events.t_ns = self.seq, woke_ns

@@ -19,13 +19,11 @@ class Events:
         seq: The present sample's number.
         t_ns: The present cycle's time.
         latest: The last ones, for the status.
-        dropped: Events beyond what a batch can carry.
     """
 
     def __init__(self) -> None:
         self.seq = 0
         self.t_ns = 0
-        self.dropped = 0
         self.latest: deque[Event] = deque(maxlen=REMEMBERED)
         self._pending: list[Event] = []
 
@@ -45,13 +43,8 @@ class Events:
         self.latest.append(event)
         if len(self._pending) < PENDING_MAX:
             self._pending.append(event)
-        else:
-            self.dropped += 1
 
     def take(self) -> tuple[Event, ...]:
         """Return all events since the last time."""
-        if not self._pending:
-            return ()
-        taken = tuple(self._pending)
-        self._pending.clear()
+        taken, self._pending = tuple(self._pending), []
         return taken

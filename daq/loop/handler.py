@@ -26,16 +26,7 @@ _NOT_ANNOUNCED = "no trajectory was announced: send play-begin first"
 
 
 class Handler:
-    """What the command socket calls.
-
-    Args:
-        robot: The description.
-        cycle: The loop's parts.
-        recorder: What is known of the recorder.
-        status: Makes the answer to `Status`.
-        period_s: Time between two cycles.
-        is_armed: Whether motors may be enabled.
-    """
+    """What the command socket calls; without `is_armed` it enables no motor."""
 
     def __init__(
         self,
@@ -78,10 +69,7 @@ class Handler:
         }
 
     def __call__(self, command: m.AnyCommand, payload: bytes = b"") -> object:
-        """Carry out a command.
-
-        Returns:
-            Its result.
+        """Carry out a command and return its result.
 
         Raises:
             RefusedError: It was not carried out; nothing has changed.

@@ -23,12 +23,6 @@ Sink = Callable[[bytes, bytes], None]
 class Output:
     """Collects samples and closes a batch every 20.
 
-    Args:
-        session: The run.
-        events: Taken along by each batch.
-        sinks: Who gets the batches.
-        utc_ns: Unix time.
-
     Attributes:
         recording: What the recorder should be recording.
         add: Takes a sample; whoever adds the 20th closes the batch.
@@ -61,11 +55,7 @@ class Output:
     # --- recordings begin and end with a batch ----------------------------------------------------
 
     def start_recording(self, name: str) -> RecordingRequest:
-        """Begin a recording with the next batch.
-
-        Returns:
-            What will be recorded.
-        """
+        """Begin a recording with the next batch, and return what will be recorded."""
         self._recordings += 1
         # What is being collected belongs to no recording, or to the one before.
         first_seq = self._first_seq + (SAMPLES_PER_BATCH if self._samples else 0)
@@ -127,9 +117,9 @@ class Output:
             self.recording, self._is_ending = None, False
         if self._next_recording is not None:
             self.recording, self._next_recording = self._next_recording, None
-        first, *others = self._sinks or (_nowhere,)
-        first(header, payload)
-        self._due = [partial(sink, header, payload) for sink in others]
+        for sink in self._sinks[:1]:
+            sink(header, payload)
+        self._due = [partial(sink, header, payload) for sink in self._sinks[1:]]
         self._due.append(partial(self._tell, events))
 
     def hand_on(self) -> None:
@@ -141,7 +131,3 @@ class Output:
     def _tell(self, events: tuple[Event, ...]) -> None:
         if events and self.listener is not None:
             self.listener(events)
-
-
-def _nowhere(_header: bytes, _payload: bytes) -> None:
-    """Drop a batch that nobody wants."""

@@ -46,16 +46,9 @@ class Runner:
     """Runs cycles until it is asked to end, or must.
 
     Args:
-        cycle: One cycle.
-        clock: Time.
-        period_ns: Time between two cycles.
         duration_ns: End after this long by itself; None for never.
         ends_on_fault: Whether a fault ends the loop; it goes on otherwise, and can be reset.
         is_over: Asked every cycle whether there is nothing left to do.
-
-    Attributes:
-        started_ns: When the first period began.
-        elapsed_ns: Periods that have passed, in time.
     """
 
     def __init__(

@@ -20,7 +20,7 @@ from daq.loop.process.recorder_watch import RecorderWatch
 from daq.loop.process.status import StatusMaker
 from daq.loop.safety.following import FollowingGuard
 from daq.loop.safety.machine import Machine
-from daq.loop.safety.monitor import DeadlineBudget, make_guards
+from daq.loop.safety.monitor import BoardGuard, DeadlineBudget
 from daq.loop.schedule import Chore
 from daq.loop.tracks.control import LoopControl
 from daq.robot.description import DrivenRobot
@@ -54,19 +54,7 @@ def make_session(
     start_utc_ns: int,
     is_virtual: bool,
 ) -> Session:
-    """Return what readers must know of a run.
-
-    Args:
-        robot_text: The robot file.
-        robot_source: Where it came from.
-        boards: In the robot file's order.
-        link: The link's address.
-        version: Of this software.
-        commit: Of this software, empty when unknown.
-        start_t_ns: Monotonic clock.
-        start_utc_ns: Unix time.
-        is_virtual: Whether time is virtual.
-    """
+    """Return what readers must know of a run; it starts at a monotonic and at a Unix time."""
     started = time.strftime("%Y%m%dT%H%M%S", time.gmtime(start_utc_ns // 1_000_000_000))
     return Session(
         schema=SCHEMA,
@@ -114,20 +102,10 @@ def make_loop(
     is_armed: bool = True,
     is_mock: bool = False,
 ) -> Loop:
-    """Build the loop of a robot.
+    """Build the loop of a robot on open boards, which are in the robot file's order.
 
-    Args:
-        robot: The description.
-        boards: Open, in the robot file's order.
-        session: The run.
-        sinks: Who gets the batches.
-        now_ns: Monotonic clock.
-        utc_ns: Unix time.
-        listener: Gets the events.
-        dropped: How many batches could not be published.
-        profile: Wire format in place of the robot file's.
-        is_armed: Whether motors may be enabled.
-        is_mock: Whether no real motor can move.
+    The first sink gets each batch at once, the others in the next cycle. `dropped` says how many
+    batches could not be published; `profile` is a wire format in place of the robot file's.
 
     Raises:
         ConfigError: The robot's limits do not fit its boards.
@@ -145,7 +123,7 @@ def make_loop(
     machine = Machine(units, events, ramp_s=robot.safety.ramp_s, period_s=period_s)
     cycle = Cycle(
         units,
-        make_guards(robot, units, machine),
+        [BoardGuard(unit, robot.bus, robot.safety, machine) for unit in units],
         machine=machine,
         control=LoopControl(
             axes,

@@ -20,6 +20,7 @@ import math
 from dataclasses import dataclass
 
 from daq.motion.errors import HomingError
+from daq.motion.moves import Motion, Row, SpeedChange
 from daq.robot.description import DrivenJoint
 
 HINT_MAX = 0.35
@@ -55,9 +56,6 @@ def locate_zero(
         index_motor_rad: Motor position at the index, as on the wire, unwrapped.
         start_motor_rad: Motor position when the search began, where the hint holds.
         hint_rad: About where the joint was then.
-
-    Returns:
-        The offset, and where the joint was.
 
     Raises:
         HomingError: The hint lies between two possible postures, or the joint outside its limits.
@@ -103,25 +101,24 @@ class Travel:
         way: How far it goes, signed.
         speed: How fast at most.
         ramp_s: Time in which it reaches that speed.
-
-    Attributes:
-        duration_s: How long it takes.
+        period_s: Time between two rows.
     """
 
-    __slots__ = ("_cruise_s", "_end", "_ramp_s", "_speed", "_start", "duration_s")
-
-    def __init__(self, start: float, way: float, *, speed: float, ramp_s: float) -> None:
+    def __init__(
+        self, start: float, way: float, *, speed: float, ramp_s: float, period_s: float
+    ) -> None:
         self._start, self._end = start, start + way
-        self._ramp_s = ramp_s
+        self._ramp_s, self._period_s = ramp_s, period_s
         self._speed = math.copysign(min(speed, abs(way) / ramp_s), way)
-        self._cruise_s = way / self._speed - ramp_s if way else -ramp_s
-        self.duration_s = self._cruise_s + 2.0 * ramp_s if way else 0.0
+        self._duration_s = way / self._speed + ramp_s if way else 0.0
+        self.cycles = math.ceil(self._duration_s / period_s)
 
-    def at(self, t: float) -> tuple[float, float]:
-        """Position and speed at a time."""
-        left = self.duration_s - t
-        if left <= 0.0:
+    def row(self, k: int) -> Row:
+        """Return position and speed in cycle k."""
+        if k >= self.cycles:
             return self._end, 0.0
+        t = k * self._period_s
+        left = self._duration_s - t
         ramp_s, speed = self._ramp_s, self._speed
         if t < ramp_s:
             s = t / ramp_s
@@ -134,33 +131,15 @@ class Travel:
         return self._start + speed * (t - 0.5 * ramp_s), speed
 
 
-class SmoothStop:
-    """From a speed to rest, as smoothly as `Travel` ends."""
-
-    __slots__ = ("_speed", "_start", "duration_s")
-
-    def __init__(self, start: float, speed: float, *, ramp_s: float) -> None:
-        self._start, self._speed, self.duration_s = start, speed, ramp_s
-
-    def at(self, t: float) -> tuple[float, float]:
-        """Position and speed at a time."""
-        ramp_s, speed = self.duration_s, self._speed
-        s = min(t / ramp_s, 1.0)
-        way = speed * ramp_s * s * (1.0 - s * s * (1.0 - 0.5 * s))
-        return self._start + way, speed * (1.0 - s * s * (3.0 - 2.0 * s))
-
-
 class IndexSearch:
     """Turns one motor gently until its index passes, then back to where it began.
 
     One way up to `TRAVEL_TURNS`, then as far the other way, then it gives up.
 
     Args:
-        joint: For its limits and for messages.
         start_motor_rad: Reference in force, or where the motor stands when there is none: the
             search begins there, so that nothing jumps.
         hint_rad: About where the joint is, to turn where there is room.
-        period_s: The loop's period.
         speed_rad_s: How fast the motor turns.
 
     Attributes:
@@ -215,10 +194,9 @@ class IndexSearch:
             self._look(motor_rad, is_index_found, index_toggle)
         if not self.is_done:
             self._cycle += 1
-            if self._cycle < self._cycles:
-                self._reference = self._path.at(self._cycle * self._period_s)
-            else:
-                self._reference = self._path.at(math.inf)
+            position_rad, speed_rad_s, *_ = self._path.row(self._cycle)
+            self._reference = position_rad, speed_rad_s
+            if self._cycle >= (self._path.cycles or 0):
                 self._arrive()
         return self._reference
 
@@ -238,21 +216,26 @@ class IndexSearch:
         if abs(motor_rad - before_rad) <= BRACKET_MAX_RAD:
             self.index_motor_rad = 0.5 * (before_rad + motor_rad)
             if not self._is_returning:
-                self._return_from_speed()
-
-    def _return_from_speed(self) -> None:
-        self._ways.clear()
-        position_rad, speed_rad_s = self._reference
-        self._follow(SmoothStop(position_rad, speed_rad_s, ramp_s=RAMP_S))
+                self._ways.clear()
+                here, speed = self._reference
+                self._follow(
+                    SpeedChange([here], [speed], [0.0], ramp_s=[RAMP_S], period_s=self._period_s)
+                )
 
     def _go_to(self, target_rad: float) -> None:
         here_rad = self._reference[0]
-        way_rad = target_rad - here_rad
-        self._follow(Travel(here_rad, way_rad, speed=self._speed_rad_s, ramp_s=RAMP_S))
+        self._follow(
+            Travel(
+                here_rad,
+                target_rad - here_rad,
+                speed=self._speed_rad_s,
+                ramp_s=RAMP_S,
+                period_s=self._period_s,
+            )
+        )
 
-    def _follow(self, path: Travel | SmoothStop) -> None:
-        self._path = path
-        self._cycle, self._cycles = 0, math.ceil(path.duration_s / self._period_s)
+    def _follow(self, path: Motion) -> None:
+        self._path, self._cycle = path, 0
 
     def _arrive(self) -> None:
         """Go the other way at the end of a path, or back, or be done."""

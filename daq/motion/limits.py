@@ -30,10 +30,6 @@ class RowChecker:
     Beside the limits stated in the robot file, q must go on as dq says, within `STEP_TOLERANCE`
     of the joint's highest speed, and dq must not change faster than in a hard stop: either would
     be a jump.
-
-    Args:
-        robot: Whose limits.
-        period_s: Time between two rows.
     """
 
     def __init__(self, robot: DrivenRobot, *, period_s: float = 1e-3) -> None:
@@ -147,31 +143,6 @@ class RowChecker:
 
     def _at(self, row: int) -> str:
         return f"at row {row} (t = {row * self._period_s:.3f} s)"
-
-
-def check_rows(
-    rows: Rows,
-    robot: DrivenRobot,
-    *,
-    first_row: int = 0,
-    previous_row: Sequence[float] | None = None,
-    period_s: float = 1e-3,
-) -> None:
-    """Check rows as `RowChecker.check` does, for callers that do it only once.
-
-    Args:
-        rows: Shape (rows, 2 or 3 times joints).
-        robot: Whose limits.
-        first_row: Number of the first of them, for messages.
-        previous_row: The row before it, unless it is the very first.
-        period_s: Time between two rows.
-
-    Raises:
-        MotionError: The shape is wrong.
-        MotionLimitError: A limit is exceeded; names the first row that does, and the joint.
-    """
-    checker = RowChecker(robot, period_s=period_s)
-    checker.check(rows, first_row=first_row, previous_row=previous_row)
 
 
 def _first_false(flags: NDArray[np.bool_]) -> tuple[int, int] | None:

@@ -9,11 +9,26 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from typing import Protocol
 
 from daq.motion.errors import MotionError
-from daq.motion.motion import Motion, Row
 
+Row = tuple[float, ...]
+"""q of all joints (rad), dq of all (rad/s), then feed-forward torque of all (N·m), joint side."""
 SEAM_TOLERANCE_RAD = 1e-9
+
+
+class Motion(Protocol):
+    """A reference that the loop follows; asked once per cycle, so `row` must be cheap."""
+
+    @property
+    def cycles(self) -> int | None:
+        """Periods from its first row to its end, where the next motion begins; None for never."""
+        ...
+
+    def row(self, k: int) -> Row:
+        """Return the reference in cycle k ≥ 0; from `cycles` on the last posture, at rest."""
+        ...
 
 
 class QuinticMove:
@@ -22,10 +37,6 @@ class QuinticMove:
     Args:
         start_q: Where the joints are (rad).
         start_dq: How fast they are (rad/s).
-        end_q: Where they shall be.
-        end_dq: How fast they shall be there.
-        cycles: How many periods it takes.
-        period_s: The loop's period.
         start_torque: Feed-forward torque at the start (N·m); by default none.
         end_torque: Feed-forward torque at the end, faded over to smoothly; by default none.
     """
@@ -110,7 +121,6 @@ class SpeedChange:
         start_dq: How fast they are (rad/s).
         target_dq: How fast they shall be; all zero brings them to rest.
         ramp_s: How long each joint takes for it.
-        period_s: The loop's period.
         start_torque: Feed-forward torque at the start (N·m), faded out smoothly.
         fade_s: How long that takes.
 
@@ -169,11 +179,7 @@ class SpeedChange:
 
 
 class Standstill:
-    """Stay at a posture forever.
-
-    Args:
-        q: The posture (rad).
-    """
+    """Stay at a posture (rad) forever."""
 
     __slots__ = ("_row",)
     cycles: int | None = None

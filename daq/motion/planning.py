@@ -66,9 +66,6 @@ def plan_move(
         start_torque: Feed-forward torque at the start (N·m).
         end_torque: Feed-forward torque at the end.
 
-    Returns:
-        The move.
-
     Raises:
         MotionLimitError: The target or the way there is outside a limit, or the duration too short.
     """
@@ -104,19 +101,10 @@ def plan_speed(
     *,
     period_s: float,
 ) -> SpeedChange:
-    """Return a smooth change to constant speeds, which then last.
+    """Return a smooth change to constant speeds, which then last; arguments as for `plan_move`.
 
-    Positions are not checked: the caller watches them.
-
-    Args:
-        joints: Whose limits; one entry of the following for each.
-        start_q: Where they are (rad).
-        start_dq: How fast they are (rad/s).
-        target_dq: How fast they shall be.
-        period_s: The loop's period.
-
-    Returns:
-        The motion, endless unless all speeds asked for are zero.
+    It is endless unless all speeds asked for are zero. Positions are not checked: the caller
+    watches them.
 
     Raises:
         MotionLimitError: A speed is beyond the limit.
@@ -147,17 +135,8 @@ def stop_move(
     """Bring every joint smoothly to rest, inside its position limits if that is possible at all.
 
     Never refuses: a stop must always be possible. A joint that comes too fast towards a limit
-    brakes harder, up to `HARD_STOP` times; what is left then is for the safe stop.
-
-    Args:
-        joints: Whose limits; one entry of the following for each.
-        q: Where they are (rad).
-        dq: How fast they are (rad/s).
-        period_s: The loop's period.
-        start_torque: Present feed-forward torque (N·m), faded out smoothly.
-
-    Returns:
-        The motion; it ends at rest.
+    brakes harder, up to `HARD_STOP` times; what is left then is for the safe stop. A feed-forward
+    torque at the start fades out. Arguments as for `plan_move`.
     """
     ramps_s = []
     for joint, position, speed in zip(joints, q, dq, strict=True):
@@ -189,19 +168,9 @@ def plan_playback(
     speed_fraction: float = 0.5,
     start_torque: Sequence[float] | None = None,
 ) -> MotionSequence:
-    """Return the whole motion of a playback: go to its first row, play it, stop, stay.
+    """Return a whole playback: approach (0), trajectory (1), stop (2) and standstill (3).
 
-    Args:
-        joints: Whose limits, in the order of the trajectory's columns.
-        start_q: Where they are (rad).
-        start_dq: How fast they are (rad/s).
-        playback: The trajectory, whose rows have been checked.
-        period_s: The loop's period.
-        speed_fraction: How much of the highest speed the way to the first row may use.
-        start_torque: Feed-forward torque at the start (N·m).
-
-    Returns:
-        The whole motion: approach (0), trajectory (1), stop (2), standstill (3).
+    Its rows have been checked; `speed_fraction` is of the approach. Arguments as for `plan_move`.
 
     Raises:
         MotionLimitError: The first row cannot be reached inside the limits.

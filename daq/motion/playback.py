@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 
 from daq.motion.errors import MotionError
-from daq.motion.motion import Row
+from daq.motion.moves import Row
 
 ROWS_MAX = 600_000
 """Of a trajectory: ten minutes at 1 kHz."""
@@ -19,8 +19,6 @@ class Playback:
     A chunk stays as it is: joining them would hold up the loop for as long as copying takes.
 
     Args:
-        joints: How many joints the rows have.
-        has_torque: Whether rows carry a feed-forward torque after q and dq.
         chunks: Whole rows each; more may be appended.
 
     Raises:

@@ -75,14 +75,7 @@ class Table:
 
 
 def read_table(path: Path, joints: tuple[str, ...]) -> Table:
-    """Read a file by its suffix.
-
-    Args:
-        path: The file.
-        joints: Names of the joints, in the order of the columns.
-
-    Returns:
-        Its numbers.
+    """Read a file by its suffix; `joints` are in the order of its columns.
 
     Raises:
         TrajectoryFileError: It is missing, too large, of another format, or its contents are not

@@ -76,15 +76,9 @@ class Trajectory:
 def read_trajectory(
     path: str | Path, joint_names: Sequence[str], *, period_s: float = 1e-3
 ) -> Trajectory:
-    """Read a trajectory file.
+    """Read a trajectory file, by its suffix, and bring it to the loop's rate.
 
-    Args:
-        path: The file; its suffix gives the format.
-        joint_names: The robot's joints, in the order of the columns.
-        period_s: The loop's period.
-
-    Returns:
-        The trajectory, at the loop's rate.
+    The joints are in the order of the columns.
 
     Raises:
         TrajectoryFileError: It cannot be used; says why, with dataset or column, row and value.

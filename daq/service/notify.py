@@ -30,9 +30,9 @@ class Notifier:
         self._address = b""
         self._socket: socket.socket | None = None
         if address and address[0] in "/@":
-            is_abstract = address[0] == "@"
-            name = os.fsencode(address)
-            self._address = b"\0" + name[1:] if is_abstract else name
+            self._address = os.fsencode(
+                address.replace("@", "\0", 1) if address[0] == "@" else address
+            )
             self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
 
     @classmethod
@@ -58,10 +58,6 @@ class Notifier:
     def stopping(self) -> None:
         """Say that the service has begun to end."""
         self._send(b"STOPPING=1")
-
-    def status(self, text: str) -> None:
-        """Set the line that `systemctl status` shows."""
-        self._send(b"STATUS=" + " ".join(text.split()).encode(errors="replace"))
 
     def close(self) -> None:
         """Send no more."""

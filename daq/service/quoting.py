@@ -30,11 +30,7 @@ def word(text: str) -> str:
 
 
 def path_word(path: Path, *, is_optional: bool = False) -> str:
-    """Return a path in a list of paths.
-
-    Args:
-        path: An absolute path.
-        is_optional: Whether the service starts also where it does not exist.
+    """Return a path in a list of paths; an optional one need not exist for the service to start.
 
     Raises:
         ConfigError: It is relative, or has characters that no unit file carries safely.

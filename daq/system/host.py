@@ -13,11 +13,11 @@ from pathlib import Path
 
 from daq.robot import Robot, Timing
 from daq.system.findings import Finding, Level
+from daq.system.realtime import CAP_IPC_LOCK, CAP_SYS_NICE, is_capable
 from firmware_protocol.profiles import PROFILES
 
 _FRAME_BITS_MAX = 8 * max(profile.frame_size for profile in PROFILES.values())
 _RT_PRIORITY_WANTED = Timing().priority
-_CAP_IPC_LOCK, _CAP_SYS_NICE = 14, 23
 
 
 def diagnose_host(root: Path = Path("/")) -> Iterator[Finding]:
@@ -55,7 +55,7 @@ def _kernel(root: Path) -> Finding:
 
 def _priority(root: Path) -> Finding:
     _, limit = resource.getrlimit(resource.RLIMIT_RTPRIO)
-    is_unlimited = limit == resource.RLIM_INFINITY or _is_capable(root, _CAP_SYS_NICE)
+    is_unlimited = limit == resource.RLIM_INFINITY or is_capable(CAP_SYS_NICE, root)
     if is_unlimited or limit >= _RT_PRIORITY_WANTED:
         shown = "no limit" if is_unlimited else str(limit)
         return Finding(Level.OK, "real-time priority", f"allowed ({shown})")
@@ -70,7 +70,7 @@ def _priority(root: Path) -> Finding:
 
 def _memory_lock(root: Path) -> Finding:
     _, limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)
-    is_unlimited = limit == resource.RLIM_INFINITY or _is_capable(root, _CAP_IPC_LOCK)
+    is_unlimited = limit == resource.RLIM_INFINITY or is_capable(CAP_IPC_LOCK, root)
     if is_unlimited:
         return Finding(Level.OK, "memory lock", "allowed")
     return Finding(
@@ -79,13 +79,6 @@ def _memory_lock(root: Path) -> Finding:
         f"limit is {limit >> 20} MiB, the loop wants none: its pages may be swapped out under it",
         "add `@armature - memlock unlimited` to /etc/security/limits.d/armature.conf",
     )
-
-
-def _is_capable(root: Path, capability: int) -> bool:
-    """Whether limits do not hold for this process; root in a container may lack the right to it."""
-    status = _read(root / "proc/self/status") or ""
-    effective = re.search(r"^CapEff:\s*([0-9a-f]+)$", status, re.MULTILINE)
-    return effective is not None and bool(int(effective[1], 16) >> capability & 1)
 
 
 def _governor(root: Path) -> Finding:

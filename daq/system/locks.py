@@ -45,7 +45,6 @@ class FileLock:
     """Holds a file's lock until it is released or the process ends; the file is made if need be.
 
     Args:
-        path: The file.
         program: Name to leave in it beside the process's number.
         is_public: Whether other users must see who holds it, and may hold it after us.
 

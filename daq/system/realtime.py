@@ -10,9 +10,11 @@ import ctypes
 import errno
 import gc
 import os
+import re
 import resource
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from daq.robot import Timing
 
@@ -20,7 +22,7 @@ CPU_LATENCY = "/dev/cpu_dma_latency"
 _NS_PER_S = 1_000_000_000
 _CLOCK, _TIMER_ABSTIME = time.CLOCK_MONOTONIC, 1
 _MCL_CURRENT, _MCL_FUTURE = 1, 2
-_CAP_IPC_LOCK = 14
+CAP_IPC_LOCK, CAP_SYS_NICE = 14, 23
 _LIMITS_FILE = "/etc/security/limits.d/armature.conf"
 
 
@@ -48,11 +50,7 @@ class MonotonicClock:
         self._clock_nanosleep = ctypes.CDLL(None).clock_nanosleep
 
     def sleep_until_ns(self, deadline_ns: int) -> None:
-        """Return at the deadline, at once if it has passed.
-
-        Args:
-            deadline_ns: A time as of `now_ns`.
-        """
+        """Return at the deadline, a time as of `now_ns`; at once if it has passed."""
         timespec = self._timespec
         timespec.tv_sec, timespec.tv_nsec = divmod(deadline_ns - self._spin_ns, _NS_PER_S)
         pointer = self._timespec_pointer
@@ -67,13 +65,8 @@ def acquire_privileges(timing: Timing) -> tuple[str, ...]:
     """Take a core, locked memory and a real-time priority, and stop collecting garbage.
 
     Call it once everything is made: processes that were started before stay as they are, and later
-    ones would inherit the core. Never raises.
-
-    Args:
-        timing: What the robot file asks for.
-
-    Returns:
-        A sentence for each thing that could not be had.
+    ones would inherit the core. Never raises; returns a sentence for each thing that could not be
+    had.
     """
     gc.collect()
     gc.freeze()
@@ -120,7 +113,7 @@ def _take_core(core: int | None) -> Iterator[str]:
 def _lock_memory() -> Iterator[str]:
     remedy = f"run it as a service, or add `@armature - memlock unlimited` to {_LIMITS_FILE}"
     limit = _raise_limit(resource.RLIMIT_MEMLOCK)
-    if limit != resource.RLIM_INFINITY and not _may_lock_without_limit():
+    if limit != resource.RLIM_INFINITY and not is_capable(CAP_IPC_LOCK):
         # Locking up to a limit is worse than not locking: the allocation that crosses it fails.
         yield (
             f"memory is not locked, pages may be swapped out: the limit is {limit >> 10} KiB and "
@@ -161,11 +154,11 @@ def _raise_limit(which: int) -> int:
     return resource.getrlimit(which)[0]
 
 
-def _may_lock_without_limit() -> bool:
-    """Whether this process has CAP_IPC_LOCK; root in a container may lack it."""
+def is_capable(capability: int, root: Path = Path("/")) -> bool:
+    """Whether this process has a capability; root in a container may lack it."""
     try:
-        with open("/proc/self/status") as status:
-            effective = next(line.split()[1] for line in status if line.startswith("CapEff:"))
-    except (OSError, StopIteration):
+        status = (root / "proc/self/status").read_text(errors="replace")
+    except OSError:
         return False
-    return bool(int(effective, 16) >> _CAP_IPC_LOCK & 1)
+    effective = re.search(r"^CapEff:\s*([0-9a-f]+)$", status, re.MULTILINE)
+    return effective is not None and bool(int(effective[1], 16) >> capability & 1)

@@ -31,10 +31,7 @@ class RuntimeBusyError(DaqError):
 
 
 class RuntimeLock(FileLock):
-    """Holds a runtime directory until it is released or the process ends.
-
-    Args:
-        directory: The runtime directory; it must exist.
+    """Holds a runtime directory, which must exist, until it is released or the process ends.
 
     Raises:
         RuntimeBusyError: Another loop holds it; says which.

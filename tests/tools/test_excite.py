@@ -14,7 +14,7 @@ from acceptance import only
 from commands import Result, armature
 from excitation_examples import QUICK
 
-from daq.motion.limits import check_rows
+from daq.motion.limits import RowChecker
 from daq.motion.trajectory_file import read_trajectory
 from daq.robot import load_robot, robot_text
 
@@ -82,7 +82,7 @@ def test_the_loop_takes_the_file_as_it_is(made: Path) -> None:
     assert not trajectory.is_resampled
     assert not trajectory.has_torque
     assert trajectory.duration_s == pytest.approx(13.0)
-    check_rows(trajectory.rows, robot)
+    RowChecker(robot).check(trajectory.rows)
     for end in (0, -1):
         assert np.abs(trajectory.rows[end, 4:]).max() < 1e-9
 

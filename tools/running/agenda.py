@@ -11,7 +11,7 @@ from daq.loop.process.daemon import Result
 from daq.loop.runner import Ending
 from daq.loop.setup import Loop
 from daq.motion.errors import MotionError
-from daq.motion.limits import check_rows
+from daq.motion.limits import RowChecker
 from daq.motion.trajectory_file import Trajectory, read_trajectory
 from daq.robot.description import DrivenRobot
 from tools.running.options import RunOptions
@@ -27,7 +27,7 @@ def read_play_file(path: Path | None, robot: DrivenRobot) -> Trajectory | None:
         return None
     trajectory = read_trajectory(path, [joint.name for joint in robot.joints])
     try:
-        check_rows(trajectory.rows, robot)
+        RowChecker(robot).check(trajectory.rows)
     except MotionError as error:
         raise MotionError(f"{path}: {error}", code=error.code) from error
     return trajectory

@@ -16,7 +16,10 @@ from daq.links.link import BoardLink
 from daq.links.serial import SerialLink
 from daq.links.spi import SpiLink
 from daq.links.trace import TracingLink
+from daq.loop.setup import make_session
 from daq.robot import BoardPort, DrivenRobot
+from daq.robot.load import robot_text
+from daq.samples.batches import Session
 from firmware_protocol.codec import reply_codec
 from firmware_protocol.fields import Framing
 from firmware_protocol.profile import Profile
@@ -28,7 +31,9 @@ from hw_mocks.mock_link import mock_links
 from hw_mocks.mock_robot import MockRobot
 from hw_mocks.serial_presence import is_emulated, is_pseudo_terminal
 from tools.running.mock_options import mark_of
+from tools.running.options import RunOptions
 from tools.shared.cli import say
+from tools.version import __version__, commit
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +55,23 @@ class OpenBoards:
     sleep_until_ns: Callable[[int], None]
     utc_ns: Callable[[], int]
     mark: str | None = None
+
+
+def make_run_session(
+    options: RunOptions, opened: OpenBoards, *, link: str, is_virtual: bool
+) -> Session:
+    """Return what readers must know of a run that begins now."""
+    return make_session(
+        robot_text(options.robot),
+        options.robot,
+        opened.boards,
+        link=link,
+        version=__version__,
+        commit=commit(),
+        start_t_ns=opened.now_ns(),
+        start_utc_ns=opened.utc_ns(),
+        is_virtual=is_virtual,
+    )
 
 
 @contextmanager

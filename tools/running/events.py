@@ -41,9 +41,6 @@ class Teller:
 class EventPipe:
     """Events from a loop in another process, which gets one end of a pipe.
 
-    Args:
-        listener: Gets the events.
-
     Attributes:
         far_end: The descriptor for the loop, `armature loop --events-to`.
     """

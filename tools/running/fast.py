@@ -15,15 +15,14 @@ from daq.links.address import LinkAddress, LinkKind
 from daq.loop.process.daemon import Result
 from daq.loop.runner import Runner
 from daq.loop.schedule import Chore
-from daq.loop.setup import PERIOD_NS, make_loop, make_session
+from daq.loop.setup import PERIOD_NS, make_loop
 from daq.recorder.converters import InlineConverter
 from daq.recorder.recorder import Recorder
 from daq.recorder.spools import Spools
-from daq.robot.load import robot_text
 from daq.samples.batches import Event, encode_session
 from hw_mocks.faults.script import FaultKind
 from tools.running.agenda import agenda_problem, make_agenda, read_play_file
-from tools.running.boards import open_boards
+from tools.running.boards import make_run_session, open_boards
 from tools.running.events import Listener, Teller
 from tools.running.mock_options import make_mock
 from tools.running.options import MockOptions, RunOptions
@@ -31,7 +30,6 @@ from tools.running.outcome import exit_code, result_json
 from tools.running.robot_as_run import with_command_timeout
 from tools.shared.interrupts import handled
 from tools.shared.progress import progress_bar
-from tools.version import __version__, commit
 
 
 def run_fast(
@@ -40,16 +38,10 @@ def run_fast(
     target: Path | None,
     listener: Listener | None = None,
 ) -> tuple[dict[str, object], int]:
-    """Run on the mock in virtual time.
+    """Run on the mock in virtual time and return what to print, and the exit code.
 
-    Args:
-        options: The options of the run.
-        mock_options: Which robot.
-        target: Where everything is recorded; None for nowhere.
-        listener: Gets the loop's events; by default they go to stderr as lines.
-
-    Returns:
-        What to print, and the exit code.
+    Everything is recorded in `target`, if there is one. The loop's events go to `listener`, by
+    default to stderr as lines.
     """
     mock, script = make_mock(
         mock_options,
@@ -61,17 +53,8 @@ def run_fast(
     address = LinkAddress(LinkKind.MOCK)
     converter = InlineConverter()
     with open_boards(robot, address, profile=options.profile, mock=mock, script=script) as opened:
-        session = make_session(
-            robot_text(options.robot),
-            options.robot,
-            opened.boards,
-            link=f"{options.link}{opened.mark}",
-            version=__version__,
-            commit=commit(),
-            start_t_ns=opened.now_ns(),
-            start_utc_ns=opened.utc_ns(),
-            is_virtual=True,
-        )
+        link = f"{options.link}{opened.mark}"
+        session = make_run_session(options, opened, link=link, is_virtual=True)
         recorder = None
         if target is not None:
             recorder = Recorder(

@@ -91,15 +91,11 @@ def make_mock(
     impossible: Collection[FaultKind] = (),
     robot_as_run: Callable[[DrivenRobot], DrivenRobot] = lambda robot: robot,
 ) -> tuple[MockRobot, FaultScript]:
-    """Return the robot and the faults that the options ask for.
-
-    Args:
-        options: Which robot.
-        impossible: Faults that cannot happen on this kind of device.
-        robot_as_run: Changes the robot's description before it is simulated.
+    """Return the robot and the faults that are asked for; `robot_as_run` changes its description.
 
     Raises:
-        MockConfigError: Options are wrong; lists every problem of all of them.
+        MockConfigError: Options are wrong, or a fault cannot happen on this kind of device; lists
+            every problem of all of them.
     """
     problems: list[str] = []
 
@@ -145,12 +141,8 @@ def mark_of(truth: Truth) -> str:
 def true_robot(link: str, robot: Robot) -> DrivenRobot | None:
     """Return the mock that a recording was made on, as a robot with its true links and rotors.
 
-    Args:
-        link: As the recording states it, such as `mock?seed=1&spread=0.25`.
-        robot: The robot of the recording.
-
-    Returns:
-        The true robot; None when it was not a mock, or the link does not say which.
+    The recording's link says how it was drawn, such as `mock?seed=1&spread=0.25`; None when it was
+    not a mock, or the link does not say which.
     """
     found = _MARK.search(link)
     if found is None or not link.startswith(("mock", "spy+mock")):

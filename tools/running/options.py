@@ -156,11 +156,7 @@ class RunOptions:
         )
 
     def to_argv(self, *further: str) -> list[str]:
-        """Return the words of `armature loop` with these options.
-
-        Args:
-            further: Options that are not of the run itself.
-        """
+        """Return the words of `armature loop` with these options, and `further` ones."""
         values = {
             "--robot": self.robot,
             "--link": self.link,
@@ -211,12 +207,7 @@ class MockOptions:
 
     @classmethod
     def from_namespace(cls, arguments: argparse.Namespace, *, joint: str | None = None) -> Self:
-        """Return the options of `add_mock_robot_options` and `add_board_options`.
-
-        Args:
-            arguments: With those options.
-            joint: What `add_joint_option` asked for, where a verb has it.
-        """
+        """Return the options of `add_mock_robot_options` and `add_board_options`, for one joint."""
         return cls(
             robot=arguments.robot,
             joint=joint,

@@ -32,10 +32,8 @@ def result_json(result: Result) -> dict[str, object]:
 def exit_code(result: Result, problem: str, *, has_end: bool = False) -> int:
     """Return how the command ends; say why when it is not a success.
 
-    Args:
-        result: How the run went.
-        problem: Why its agenda could not be followed; empty if it could.
-        has_end: Whether it should have lasted longer when somebody interrupted it.
+    `problem` is why its agenda could not be followed, `has_end` whether it should have lasted
+    longer when somebody interrupted it.
     """
     status = result.status
     if status.state == "fault":

@@ -27,9 +27,6 @@ class Process:
     """A verb of our own command, in a process of its own, whose output is kept.
 
     Args:
-        words: The verb and its options.
-        environment: All of its environment.
-        inherits: Descriptors that it gets from us.
         keeps_errors: Whether what it writes to stderr is kept, too; by default it goes where ours
             goes.
 

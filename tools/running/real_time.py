@@ -5,13 +5,12 @@ from __future__ import annotations
 from daq.errors import ConfigError
 from daq.links.address import LinkKind
 from daq.loop.process.daemon import Daemon, Options, Result
-from daq.loop.setup import make_session
-from daq.robot.load import load_robot, robot_text
+from daq.robot.load import load_robot
 from daq.stream.keys import load_keys
 from daq.system.runtime_directory import runtime_directory
 from firmware_protocol.profiles import PROFILES
 from tools.running.agenda import agenda_problem, make_agenda, read_play_file
-from tools.running.boards import may_be_emulated, open_boards
+from tools.running.boards import make_run_session, may_be_emulated, open_boards
 from tools.running.options import RunOptions, check_duration
 from tools.running.robot_as_run import (
     warn_of_timeout,
@@ -19,22 +18,14 @@ from tools.running.robot_as_run import (
     without_deadline_budget,
 )
 from tools.shared.cli import say
-from tools.version import __version__, commit
 
 
 def run_loop(options: RunOptions, *, events_to: int | None = None) -> tuple[Result, str]:
-    """Run the loop that the options ask for.
+    """Run the loop and return how it went, and why its agenda could not be followed (or nothing).
 
     Motors may be enabled without leave, and deadlines missed, only where every opened device has
     proved to be emulated (`tools.running.boards`): what the environment announces is not enough for
-    that.
-
-    Args:
-        options: The options of the run.
-        events_to: A pipe that gets its events, in place of a log on stderr.
-
-    Returns:
-        How it went, and why its agenda could not be followed (empty if it could).
+    that. Events go to the pipe `events_to`, in place of a log on stderr.
 
     Raises:
         ConfigError: Options contradict each other, or motors would move without leave.
@@ -60,17 +51,8 @@ def run_loop(options: RunOptions, *, events_to: int | None = None) -> tuple[Resu
         if is_mock or (options.bench is not None and address.kind is LinkKind.SERIAL):
             # A serial port takes what time it takes; the test goes on at whatever rate that is.
             robot = without_deadline_budget(robot)
-        session = make_session(
-            robot_text(options.robot),
-            options.robot,
-            opened.boards,
-            link=f"mock+{options.link}{opened.mark}" if is_mock else options.link,
-            version=__version__,
-            commit=commit(),
-            start_t_ns=opened.now_ns(),
-            start_utc_ns=opened.utc_ns(),
-            is_virtual=False,
-        )
+        link = f"mock+{options.link}{opened.mark}" if is_mock else options.link
+        session = make_run_session(options, opened, link=link, is_virtual=False)
         daemon = Daemon(
             robot,
             opened.boards,
@@ -99,10 +81,6 @@ def run_loop(options: RunOptions, *, events_to: int | None = None) -> tuple[Resu
 
 
 def _refuse_to_move(options: RunOptions) -> None:
-    """Refuse to move real motors without --arm.
-
-    Raises:
-        ConfigError: The options would move them.
-    """
+    """Refuse to move real motors without --arm."""
     if options.moves and not options.is_armed:
         raise ConfigError("--arm", ["missing: --enable, --home and --play move real motors"])

@@ -44,16 +44,10 @@ def run_supervised(
     target: Path | None,
     listener: Listener | None = None,
 ) -> tuple[dict[str, object], int]:
-    """Run in real time.
+    """Run in real time and return what to print, and the exit code.
 
-    Args:
-        options: The options of the run.
-        mock_options: Which robot, if it is a mock.
-        target: Where everything is recorded; None for nowhere.
-        listener: Gets the loop's events; by default they go to stderr as lines.
-
-    Returns:
-        What to print, and the exit code.
+    Everything is recorded in `target`, if there is one. The loop's events go to `listener`, by
+    default to stderr as lines.
     """
     runtime = runtime_directory(options.runtime, is_made=True)
     options = replace(options, runtime=runtime.path, ends_on_fault=True)

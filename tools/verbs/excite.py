@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from daq.errors import ConfigError
-from daq.motion.limits import check_rows
+from daq.motion.limits import RowChecker
 from daq.motion.trajectory_file import write_trajectory
 from daq.robot import Robot, parse_robot, robot_text
 from estimation.excitation.settings import OBJECTIVES, ExcitationSettings
@@ -110,7 +110,7 @@ def _excite(arguments: argparse.Namespace) -> int:
     seconds = time.monotonic() - begin_s
     rows = np.hstack([found.motion.q_rad, found.motion.dq_rad_s])
     if robot.is_driven:
-        check_rows(rows, robot.driven())  # exactly what the loop will ask
+        RowChecker(robot.driven()).check(rows)  # exactly what the loop will ask
     write_trajectory(
         arguments.out,
         t_s=found.motion.t_s,

@@ -8,6 +8,7 @@ decides `daq.loop.safety.monitor`. Knows no modes (`daq.loop.tracks.control`).
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 from daq.robot import DrivenJoint
@@ -21,27 +22,17 @@ NEVER = 1 << 62
 _CURRENT_MARGIN = 1.05
 _CURRENT_MARGIN_A = 0.25
 """Measured currents are noisy, and Isat comes in eighths of an ampere."""
-
-
 _MEAN_SHARE = 0.125
 
 
+@dataclass(slots=True)
 class Law:
     """Gains and feed-forward of a board's control law for one motor, at the motor."""
 
-    __slots__ = ("iq_ff_a", "kd_a_s_per_rad", "ki_a_per_rad_s", "kp_a_per_rad")
-
-    def __init__(
-        self,
-        kp_a_per_rad: float = 0.0,
-        kd_a_s_per_rad: float = 0.0,
-        ki_a_per_rad_s: float = 0.0,
-        iq_ff_a: float = 0.0,
-    ) -> None:
-        self.kp_a_per_rad = kp_a_per_rad
-        self.kd_a_s_per_rad = kd_a_s_per_rad
-        self.ki_a_per_rad_s = ki_a_per_rad_s
-        self.iq_ff_a = iq_ff_a
+    kp_a_per_rad: float = 0.0
+    kd_a_s_per_rad: float = 0.0
+    ki_a_per_rad_s: float = 0.0
+    iq_ff_a: float = 0.0
 
 
 class Axis:
@@ -51,14 +42,8 @@ class Axis:
     that the wire may mean, the one nearest to where the motor was going is taken.
 
     Args:
-        number: Which joint of the robot.
-        joint: Its description.
         nm_per_a: Torque at the joint per current of its motor, with its sign.
-        command: Codec of the board's commands.
-        reply: Codec of the board's replies.
-        behaviour: Of the board's firmware.
         command_raws: The integers of the board's next command; this axis writes its own.
-        period_s: Time between two replies.
 
     Attributes:
         position_rad: Joint angle, as last read; from where the joint was switched on until homed.
@@ -102,6 +87,7 @@ class Axis:
         "_speed_at",
         "_speed_max_raw",
         "_speed_per_cycle",
+        "_temperature",
         "_temperature_at",
         "_velocity_at",
         "amperes_per_nm",
@@ -145,18 +131,15 @@ class Axis:
         self.nm_per_a = nm_per_a
         self.amperes_per_nm = 1.0 / self.nm_per_a
         self._raws = command_raws
-
-        def read_from(name: str) -> tuple[int, float]:
-            return _place(reply, name, output), _field(reply, name).lsb
-
-        self._position_at, self._lsb_rad = read_from("motor_position_rad")
-        self._velocity_at, velocity_lsb = read_from("motor_velocity_rad_s")
-        self._iq_at, self._a_per_raw = read_from("iq_a")
+        self._position_at, self._lsb_rad = _place_and_lsb(reply, "motor_position_rad", output)
+        self._velocity_at, velocity_lsb = _place_and_lsb(reply, "motor_velocity_rad_s", output)
+        self._iq_at, self._a_per_raw = _place_and_lsb(reply, "iq_a", output)
         temperature_at = reply.place_of("winding_temperature_degc", output)
         # Without a sensor another integer is compared, with a limit that none reaches.
         self._temperature_at, self.hottest_raw = 0, NEVER
+        self._temperature: Field | None = None
         if temperature_at is not None:
-            field = _field(reply, "winding_temperature_degc")
+            self._temperature = field = _field(reply, "winding_temperature_degc")
             self._temperature_at = temperature_at
             allowed = (joint.limits.winding_temperature_max_degc - field.offset) / field.lsb
             self.hottest_raw = math.floor(allowed)
@@ -169,27 +152,23 @@ class Axis:
         self._reference_at = _place(command, "motor_position_rad", output)
         self._speed_at = _place(command, "motor_velocity_rad_s", output)
         self._speed_max_raw = _field(command, "motor_velocity_rad_s").raw_maximum
-        self._kp_at, self._kp_lsb = _writable(command, "kp_a_per_rad", output)
-        self._kd_at, self._kd_lsb = _writable(command, "kd_a_s_per_rad", output)
-        self._ff_at, self._ff_lsb = _writable(command, "iq_ff_a", output)
+        self._kp_at, self._kp_lsb = _place_and_lsb(command, "kp_a_per_rad", output)
+        self._kd_at, self._kd_lsb = _place_and_lsb(command, "kd_a_s_per_rad", output)
+        self._ff_at, self._ff_lsb = _place_and_lsb(command, "iq_ff_a", output)
         ki_at = command.place_of("ki_a_per_rad_s", output)
         self.has_integrator = ki_at is not None
         self._ki_at = -1 if ki_at is None else ki_at
         self._ki_lsb = 1.0 if ki_at is None else _field(command, "ki_a_per_rad_s").lsb
-        names = ("kp_a_per_rad", "kd_a_s_per_rad", "ki_a_per_rad_s")
-        fields = {field.name: field for field in command.layout.fields}
-        self.gains_max = {
-            name: fields[name].raw_maximum * fields[name].lsb if name in fields else 0.0
-            for name in names
-        }
-        own_limit_a = behaviour.current_max_a
-        limits_a = [joint.limits.current_max_a, *([] if own_limit_a is None else [own_limit_a])]
-        isat = _field(command, "isat_a")
+        self.gains_max = dict.fromkeys(("kp_a_per_rad", "kd_a_s_per_rad", "ki_a_per_rad_s"), 0.0)
+        for field in command.layout.fields:
+            if field.name in self.gains_max:
+                self.gains_max[field.name] = field.raw_maximum * field.lsb
+        self.current_max_a = min(joint.limits.current_max_a, behaviour.current_max_a or math.inf)
+        isat_at, isat_lsb = _place_and_lsb(command, "isat_a", output)
         # Rounded down, and never to 0, which would mean the board's own limit.
-        isat_raw = max(1, int(min(limits_a) / isat.lsb))
-        command_raws[_place(command, "isat_a", output)] = isat_raw
-        self.isat_a = isat_raw * isat.lsb
-        self.current_max_a = min(limits_a)
+        isat_raw = max(1, int(self.current_max_a / isat_lsb))
+        command_raws[isat_at] = isat_raw
+        self.isat_a = isat_raw * isat_lsb
         self.current_alarm_a = self.current_max_a * _CURRENT_MARGIN + _CURRENT_MARGIN_A
         self.speed_max_rad_s = joint.limits.velocity_max_rad_s
 
@@ -224,12 +203,7 @@ class Axis:
         )
 
     def bridge(self, raws: tuple[int, ...], missed: int) -> None:
-        """Take in the first reply after some that could not be read.
-
-        Args:
-            raws: The reply.
-            missed: Cycles without one.
-        """
+        """Take in the first reply after `missed` cycles without one."""
         speed_raw = raws[self._velocity_at] * self._speed_per_cycle
         travelled_raw = round(speed_raw * (missed + 1))
         surprise_raw = raws[self._position_at] - self._last_raw - travelled_raw
@@ -238,12 +212,12 @@ class Axis:
         self._last_raw = raws[self._position_at]
         self.read(raws)
 
-    def temperature_degc(self, raws: tuple[int, ...], field: Field) -> float:
+    def temperature_degc(self, raws: tuple[int, ...]) -> float:
         """Return the winding's temperature; NaN where there is no sensor."""
-        if self.hottest_raw == NEVER:
+        field, raw = self._temperature, raws[self._temperature_at]
+        if field is None or raw == field.absent_raw:
             return math.nan
-        raw = raws[self._temperature_at]
-        return math.nan if raw == field.absent_raw else raw * field.lsb + field.offset
+        return raw * field.lsb + field.offset
 
     @property
     def motor_position_rad(self) -> float:
@@ -327,5 +301,5 @@ def _field(codec: FrameCodec[Any], name: str) -> Field:
     return next(field for field in codec.layout.fields if field.name == name)
 
 
-def _writable(codec: FrameCodec[Any], name: str, motor: int) -> tuple[int, float]:
+def _place_and_lsb(codec: FrameCodec[Any], name: str, motor: int) -> tuple[int, float]:
     return _place(codec, name, motor), _field(codec, name).lsb

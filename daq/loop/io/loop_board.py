@@ -10,19 +10,13 @@ from daq.errors import TransportError
 from daq.loop.io.axis import NEVER, Axis
 from daq.robot import BoardPort, DrivenRobot
 from firmware_protocol.codec import command_codec, reply_codec
-from firmware_protocol.fields import Fault, Field
+from firmware_protocol.fields import Fault
 from firmware_protocol.profile import ERROR_MASK
 from firmware_protocol.profiles import MODE_BITS, STATUS_BITS
 
 
 class LoopBoard:
     """A board and what the loop keeps about it.
-
-    Args:
-        port: Its description.
-        board: The open board.
-        robot: For the joints on it.
-        period_s: Time between two cycles.
 
     Attributes:
         axes: The joints on it.
@@ -52,7 +46,6 @@ class LoopBoard:
         self.frame_size = self.command_codec.size
         wire = self.command_codec.decode_raw(self.command_codec.encode(board.command()))
         self.command: list[int] = list(wire)
-        joints = robot.joints_on(port)
         self.axes = tuple(
             Axis(
                 robot.joints.index(joint),
@@ -64,7 +57,7 @@ class LoopBoard:
                 command_raws=self.command,
                 period_s=period_s,
             )
-            for joint in joints
+            for joint in robot.joints_on(port)
             if joint is not None
         )
         outputs = [axis.joint.drive.output for axis in self.axes]
@@ -81,11 +74,13 @@ class LoopBoard:
         self.ready_bits = when_ready | ERROR_MASK, when_ready
         self.expect_ready(False)
         self.voltage_at, self.lowest_raw, self.highest_raw = 0, -1, NEVER
-        voltage_at, voltage = self.reply_codec.place_of("bus_voltage_v"), self.voltage
-        if voltage_at is not None and voltage is not None:
-            self.voltage_at = voltage_at
-            self.lowest_raw = math.ceil(robot.bus.min_v / voltage.lsb)
-            self.highest_raw = math.floor(robot.bus.max_v / voltage.lsb)
+        self._volts_per_raw = math.nan
+        voltage_at = self.reply_codec.place_of("bus_voltage_v")
+        if voltage_at is not None:
+            fields = {field.name: field for field in self.reply_codec.layout.fields}
+            self.voltage_at, self._volts_per_raw = voltage_at, fields["bus_voltage_v"].lsb
+            self.lowest_raw = math.ceil(robot.bus.min_v / self._volts_per_raw)
+            self.highest_raw = math.floor(robot.bus.max_v / self._volts_per_raw)
         self.replies: tuple[int, ...] | None = None
         self.missed = 0
         self.failure: TransportError | None = None
@@ -108,11 +103,7 @@ class LoopBoard:
         expected = self.ready_bits if is_expected else (ERROR_MASK, 0)
         self.expected_mask, self.expected_status = expected
 
-    # --- an exchange, in three steps --------------------------------------------------------------
-
-    def prepare(self) -> None:
-        """Make the frame of the next command."""
-        self.board.prepare(self.command)
+    # --- an exchange ------------------------------------------------------------------------------
 
     def transfer(self) -> None:
         """Exchange it."""
@@ -124,9 +115,6 @@ class LoopBoard:
 
     def read(self, began_ns: int) -> bool:
         """Take in the reply.
-
-        Args:
-            began_ns: When the transfer began.
 
         Returns:
             Whether nothing about it needs a closer look: it is usual, the status is what it should
@@ -162,7 +150,7 @@ class LoopBoard:
 
     def exchange(self, now_ns: Callable[[], int]) -> None:
         """Prepare, exchange and take in at once, for when there is nothing else to do."""
-        self.prepare()
+        self.board.prepare(self.command)
         began_ns = now_ns()
         self.transfer()
         self.read(began_ns)
@@ -194,19 +182,19 @@ class LoopBoard:
         return bool(self.status & STATUS_BITS["SE"])
 
     @property
-    def voltage(self) -> Field | None:
-        """The field of the bus voltage, where the board has one."""
-        return self.reply_field("bus_voltage_v")
+    def bus_voltage_v(self) -> float:
+        """As in the last sound reply; NaN where the board does not measure it."""
+        return (
+            math.nan
+            if self.replies is None
+            else self.replies[self.voltage_at] * self._volts_per_raw
+        )
 
     @property
     def is_ready(self) -> bool:
         """Whether every connected motor is enabled and calibrated, and no error is reported."""
         mask, ready = self.ready_bits
         return self.status & mask == ready
-
-    def reply_field(self, name: str) -> Field | None:
-        """Return a field of the board's replies, None when they have no such field."""
-        return next((f for f in self.reply_codec.layout.fields if f.name == name), None)
 
     @property
     def fault(self) -> Fault | None:

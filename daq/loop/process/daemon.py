@@ -87,17 +87,7 @@ class Result:
 
 
 class Daemon:
-    """A loop in real time.
-
-    Args:
-        robot: The description.
-        boards: Open, in the robot file's order.
-        session: The run.
-        options: How.
-
-    Attributes:
-        loop: Its parts.
-    """
+    """A loop in real time, on open boards in the robot file's order."""
 
     def __init__(
         self, robot: DrivenRobot, boards: Sequence[Board], session: Session, options: Options
@@ -160,12 +150,7 @@ class Daemon:
         agenda: Callable[[], None] | None = None,
         is_over: Callable[[], bool] = lambda: False,
     ) -> Result:
-        """Run to the end.
-
-        Args:
-            agenda: Something to do once per batch.
-            is_over: Asked whether there is nothing left to do.
-        """
+        """Run to the end; `agenda` is called once per batch, `is_over` asked in every cycle."""
         options, cycle = self._options, self.loop.cycle
         duration_s = options.duration_s
         runner = Runner(

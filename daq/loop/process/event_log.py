@@ -28,9 +28,6 @@ _PRIORITY = {"error": 3, "warning": 4, "info": 6}
 class EventWriter:
     """The loop's end of a pipe: one JSON object a line.
 
-    Args:
-        descriptor: Of the pipe.
-
     Attributes:
         dropped: Batches of events that did not fit into the pipe.
     """

@@ -14,13 +14,7 @@ SILENT_AFTER_S = 3.0
 
 
 class GatewayWatch:
-    """Turns the gateway's reports into events.
-
-    Args:
-        gateway: The gateway.
-        events: Where to say what happened.
-        now_ns: Monotonic clock.
-    """
+    """Turns the gateway's reports into events."""
 
     def __init__(self, gateway: GatewayLink, events: Events, *, now_ns: Callable[[], int]) -> None:
         self._gateway = gateway

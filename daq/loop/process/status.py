@@ -18,18 +18,7 @@ _LOST = ("lost_commands", "lost_replies", "late", "stale", "stalled", "truncated
 
 
 class StatusMaker:
-    """Collects the status from the loop's parts.
-
-    Args:
-        robot: The description.
-        session: The run.
-        cycle: The loop.
-        recorder: What is known of the recorder.
-        now_ns: Monotonic clock.
-        dropped: How many batches could not be published.
-        is_mock: Whether no real motor can move.
-        privileges: What the process could not get.
-    """
+    """Collects the status from the loop's parts."""
 
     def __init__(
         self,
@@ -41,7 +30,6 @@ class StatusMaker:
         now_ns: Callable[[], int],
         dropped: Callable[[], int] = lambda: 0,
         is_mock: bool = False,
-        privileges: tuple[str, ...] = (),
     ) -> None:
         self._robot = robot
         self._session = session
@@ -50,7 +38,7 @@ class StatusMaker:
         self._now_ns = now_ns
         self._dropped = dropped
         self._is_mock = is_mock
-        self.privileges = privileges
+        self.privileges: tuple[str, ...] = ()
 
     def __call__(self) -> LoopStatus:
         """Return the status now."""
@@ -93,12 +81,9 @@ class StatusMaker:
 
 
 def _joint(track: Track, unit: LoopBoard) -> JointStatus:
-    axis, raws = track.axis, unit.replies
-    is_known = raws is not None and not unit.missed
-    field = unit.reply_field("winding_temperature_degc")
-    degc = (
-        axis.temperature_degc(raws, field) if raws is not None and field is not None else math.nan
-    )
+    axis = track.axis
+    is_known = unit.replies is not None and not unit.missed
+    degc = math.nan if unit.replies is None else axis.temperature_degc(unit.replies)
     return JointStatus(
         name=axis.joint.name,
         mode=track.mode.name.lower(),
@@ -113,16 +98,12 @@ def _joint(track: Track, unit: LoopBoard) -> JointStatus:
 
 def _board(unit: LoopBoard) -> BoardStatus:
     counters = unit.board.counters
-    place, field = unit.reply_codec.place_of("bus_voltage_v"), unit.reply_field("bus_voltage_v")
-    volts = None
-    if place is not None and field is not None and unit.replies is not None:
-        volts = unit.replies[place] * field.lsb
     return BoardStatus(
         name=unit.port.name,
         device=unit.board.link.name,
         profile=unit.board.profile.name,
         outcome="no exchange" if unit.outcome is Outcome.NO_EXCHANGE else unit.outcome.name.lower(),
         fault=unit.fault.meaning if unit.fault is not None else "",
-        bus_voltage_v=volts,
+        bus_voltage_v=None if math.isnan(unit.bus_voltage_v) else unit.bus_voltage_v,
         counters={name: getattr(counters, name) for name in counters.__slots__},
     )

@@ -22,14 +22,7 @@ _RAMP = 0.75
 
 
 class FollowingGuard:
-    """Watches the joints that follow a reference.
-
-    Args:
-        control: What leads them.
-        machine: What stops the robot.
-        events: What happened.
-        safety: The limit.
-    """
+    """Watches the joints that follow a reference."""
 
     def __init__(
         self, control: LoopControl, machine: Machine, events: Events, safety: Safety

@@ -32,12 +32,6 @@ def _present_a(axis: Axis) -> float:
 class Machine:
     """What the robot is doing as a whole.
 
-    Args:
-        units: Its boards.
-        events: Where changes are noted.
-        ramp_s: Length of the safe stop.
-        period_s: Time between two cycles.
-
     Attributes:
         state: What it does.
         reason: Why it is there, in words.

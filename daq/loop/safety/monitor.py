@@ -18,7 +18,7 @@ from daq.loop.io.loop_board import LoopBoard
 from daq.loop.safety.machine import Machine
 from daq.loop.wording import beyond
 from daq.recording.states import State
-from daq.robot import Bus, DrivenRobot, Safety
+from daq.robot import Bus, Safety
 from firmware_protocol.profile import ERROR_MASK
 
 _STALE = (Outcome.STALE, Outcome.STALLED, Outcome.COMMAND_LOST, Outcome.UNCONFIRMED)
@@ -56,12 +56,9 @@ class Strikes:
 class AxisGuard:
     """The limits of one joint."""
 
-    def __init__(
-        self, axis: Axis, unit: LoopBoard, safety: Safety, trip: Callable[[str, str, str], None]
-    ) -> None:
+    def __init__(self, axis: Axis, safety: Safety, trip: Callable[[str, str, str], None]) -> None:
         self._axis = axis
         self._trip = trip
-        self._field = unit.reply_field("winding_temperature_degc")
         self._safety = safety
         self.strikes = Strikes()
 
@@ -70,8 +67,7 @@ class AxisGuard:
         axis, safety, limits = self._axis, self._safety, self._axis.joint.limits
         position_rad, velocity_rad_s, iq_a = axis.position_rad, axis.velocity_rad_s, axis.iq_a
         nearer_rad = axis.low_rad if position_rad < axis.low_rad else axis.high_rad
-        field = self._field
-        degc = axis.temperature_degc(raws, field) if field is not None else math.nan
+        degc = axis.temperature_degc(raws)
         judged = (
             # code, whether it is exceeded, cycles, what, value, limit, unit, remedy
             ("position-limit", not axis.low_rad <= position_rad <= axis.high_rad,
@@ -109,7 +105,7 @@ class BoardGuard:
         self._bus = bus
         self._safety = safety
         self._machine = machine
-        self._axes = [AxisGuard(axis, unit, safety, self._trip_limit) for axis in unit.axes]
+        self._axes = [AxisGuard(axis, safety, self._trip_limit) for axis in unit.axes]
         self._strikes = Strikes()
         self.is_alert = False
         self._unreadable = 0
@@ -139,7 +135,7 @@ class BoardGuard:
             if unit.lowest_raw <= raws[unit.voltage_at] <= unit.highest_raw:
                 self._strikes.keep(())
             else:
-                self._strike(raws)
+                self._strike()
         elif state is State.CALIBRATING and raws[0] & ERROR_MASK:
             self._report_fault()
 
@@ -198,15 +194,14 @@ class BoardGuard:
                 f"error-{fault.code}",
             )
 
-    def _strike(self, raws: tuple[int, ...]) -> None:
+    def _strike(self) -> None:
         if self._strikes.add("bus", self._safety.bus_voltage_cycles):
-            bus, field = self._bus, self._unit.voltage
-            volts = raws[self._unit.voltage_at] * (field.lsb if field is not None else math.nan)
+            bus, name = self._bus, self._unit.port.name
             self._trip_limit(
-                f"board {self._unit.port.name}: bus voltage {volts:.4g} V, limits {bus.min_v:g} to "
-                f"{bus.max_v:g} V; check the supply and its wires",
+                f"board {name}: bus voltage {self._unit.bus_voltage_v:.4g} V, limits {bus.min_v:g} "
+                f"to {bus.max_v:g} V; check the supply and its wires",
                 "voltage-limit",
-                self._unit.port.name,
+                name,
             )
 
     def _trip_limit(self, text: str, code: str, source: str) -> None:
@@ -269,10 +264,3 @@ class DeadlineBudget:
         self._skipped, self._worst = 0, (0, "")
         noun = "period" if skipped == 1 else "periods"
         self._events.add("overrun", f"{skipped} {noun} skipped: {cause}", severity="warning")
-
-
-def make_guards(
-    robot: DrivenRobot, units: Sequence[LoopBoard], machine: Machine
-) -> list[BoardGuard]:
-    """Make one guard per board."""
-    return [BoardGuard(unit, robot.bus, robot.safety, machine) for unit in units]

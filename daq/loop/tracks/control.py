@@ -12,8 +12,7 @@ from daq.loop.events import Events
 from daq.loop.io.axis import Axis
 from daq.loop.tracks.homing import HomingRun
 from daq.loop.tracks.track import Track
-from daq.motion import moves
-from daq.motion.motion import Motion
+from daq.motion.moves import Motion, MotionSequence
 from daq.motion.planning import plan_move, plan_playback, plan_speed, stop_move
 from daq.motion.playback import Playback
 from daq.recording.states import Mode
@@ -27,8 +26,6 @@ class LoopControl:
 
     Args:
         axes: In the robot's joint order.
-        events: What happened.
-        period_s: Time between two cycles.
         catch_up_max: Periods after which a pause only delays: boards stop by themselves after as
             long without a command.
 
@@ -50,7 +47,7 @@ class LoopControl:
         self.is_changed = True
         self._joints = [axis.joint for axis in axes]
         self._period_s = period_s
-        self._play: moves.MotionSequence | None = None
+        self._play: MotionSequence | None = None
         self.trajectories = 0
         self._k = 0
         self._busy: list[Track] = []
@@ -177,9 +174,6 @@ class LoopControl:
 
         Boards that advance their references by themselves have done so meanwhile; one that stood
         still would pull the joint back. After a long pause it goes on where it stopped.
-
-        Args:
-            periods: How many.
         """
         periods = min(periods, self._catch_up_max)
         for track in self._busy:
@@ -203,7 +197,7 @@ class LoopControl:
                 self._busy = [track for track in self._busy if track.is_busy]
                 self.is_busy = bool(self._busy)
 
-    def _step_play(self, motion: moves.MotionSequence) -> None:
+    def _step_play(self, motion: MotionSequence) -> None:
         count = len(self.tracks)
         row = motion.row(self._k)
         self._k += 1

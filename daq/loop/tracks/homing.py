@@ -17,11 +17,9 @@ class HomingRun:
     """The searches of all joints; one on the bench has no zero to find and stays where it is.
 
     Args:
-        units: The boards.
         axes: All joints, in the robot's order.
         start_rad: Where each joint's reference is.
         hints_rad: About where each joint really is.
-        period_s: Time between two cycles.
 
     Attributes:
         problems: Why joints could not be homed, by their names, once it is over.

@@ -8,7 +8,7 @@ decides.
 from __future__ import annotations
 
 from daq.loop.io.axis import Axis, Law
-from daq.motion.motion import Motion
+from daq.motion.moves import Motion
 from daq.recording.states import Mode
 from daq.robot import Gains
 

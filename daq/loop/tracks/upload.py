@@ -16,12 +16,6 @@ _NEAR = 0.9
 class Upload:
     """Collects an announced trajectory.
 
-    Args:
-        robot: Whose limits.
-        rows: How many rows were announced.
-        has_torque: Whether they carry torques.
-        period_s: Time between two rows.
-
     Attributes:
         playback: What came so far.
     """

@@ -224,14 +224,13 @@ def test_events_travel_with_the_batch_of_their_sample() -> None:
     ]
 
 
-def test_a_flood_of_events_is_cut_and_counted() -> None:
+def test_a_flood_of_events_is_cut() -> None:
     rig = Rig()
     for number in range(500):
         rig.send(m.RecordMark(text=f"mark {number}"))
     rig.step(20)
     (header,) = headers(rig)
     assert len(header.events) == 200
-    assert rig.cycle.events.dropped == 300
     assert len(rig.loop.status().events) == 20
 
 

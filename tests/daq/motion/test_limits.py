@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 
 from daq.motion.errors import MotionError, MotionLimitError
-from daq.motion.limits import RowChecker, check_rows
+from daq.motion.limits import RowChecker
 from daq.robot import load_robot
 from daq.robot.description import Robot
 
@@ -34,7 +34,7 @@ def test_what_is_inside_is_accepted(amplitude: float, first: int, has_torque: bo
     rows = sine(amplitude=amplitude, first=first)[:, : JOINTS * (3 if has_torque else 2)]
     CHECKER.check(rows[:1])
     CHECKER.check(rows[1:], first_row=1, previous_row=rows[0].tolist())
-    check_rows(rows, ARM)
+    RowChecker(ARM).check(rows)
 
 
 @given(
@@ -114,7 +114,7 @@ def test_a_torque_is_limited_by_itself_and_by_the_current_it_needs() -> None:
     CHECKER.check(np.array([[*nothing, 0, 0, 7.5, 0]]))
     weak = _with_torque_max(ARM, 5.0)
     with pytest.raises(MotionLimitError) as caught:
-        check_rows(np.array([[*nothing, 0, 0, -6, 0]]), weak)
+        RowChecker(weak).check(np.array([[*nothing, 0, 0, -6, 0]]))
     error = caught.value
     assert (error.code, error.joint) == ("torque-limit", "joint3")
     assert (error.value, error.limit) == (-6.0, -5.0)

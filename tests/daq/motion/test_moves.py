@@ -13,8 +13,7 @@ from hypothesis import assume, given
 
 from daq.motion import quintic
 from daq.motion.errors import MotionError, MotionLimitError
-from daq.motion.motion import Motion
-from daq.motion.moves import MotionSequence, QuinticMove, SpeedChange, Standstill
+from daq.motion.moves import Motion, MotionSequence, QuinticMove, SpeedChange, Standstill
 from daq.motion.planning import (
     HARD_STOP,
     acceleration_max_rad_s2,
