@@ -37,14 +37,8 @@ def find_obstacle(
 ) -> Diagnosis | None:
     """Find out whether the motor stands still against a current that friction does not explain.
 
-    Args:
-        looks: The latest.
-        joint: Its name.
-        target_rad_s: Speed that was commanded, at the motor.
-        friction_a: Current that friction takes.
-        limit_a: Current that the board lets through.
-        joint_position_rad: Where the joint is.
-        has_moved: Whether it ever did.
+    The speed is what was commanded, at the motor; the currents what friction takes, and what the
+    board lets through. None if it turns.
     """
     looks = list(looks)
     latest = [look for look in looks if look.t_s > looks[-1].t_s - _STUCK_S]

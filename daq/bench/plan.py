@@ -40,7 +40,7 @@ MOUNTED_TURNS = 4
 _RUN_UP_S = 1.2
 _MOUNTED_MIN_RAD_S = 0.01
 """A mounted joint that has no room for more than this cannot be measured."""
-_ALIAS_HZ = 15.0
+_RATE_HZ, _ALIAS_HZ = 1000.0, 15.0
 _HARMONICS = (1, 2, 6, 12)
 """Per pole pair: electrical period, its double, six-step ripple and cogging."""
 
@@ -140,17 +140,10 @@ def make_plan(
     load_arm: LoadArm | None = None,
     truth: MockTruth | None = None,
 ) -> BenchPlan:
-    """Plan the test of one joint.
+    """Plan the test of one joint; `seed` is of the order of the speeds.
 
-    Args:
-        robot: The robot.
-        joint: One of its joints.
-        wishes: What the command line says.
-        seed: Of the order of the speeds.
-        is_mounted: Whether the joint is part of the arm, and keeps to its range.
-        is_reference_held: Whether its board holds the reference between frames.
-        load_arm: A weight to swing, in place of everything else.
-        truth: Of a mock.
+    A mounted joint is part of the arm and keeps to its range. `is_reference_held` says that its
+    board holds the reference between frames. A load arm is swung in place of everything else.
 
     Raises:
         ConfigError: A wish is beyond a limit, or contradicts another one.
@@ -238,34 +231,23 @@ def _check_load(robot: DrivenRobot, joint: DrivenJoint, arm: LoadArm, coulomb_nm
 
 
 def clear_of_aliases(
-    motor_rad_s: float,
-    pole_pairs: int,
-    *,
-    highest_rad_s: float = math.inf,
-    rate_hz: float = 1000.0,
+    motor_rad_s: float, pole_pairs: int, *, highest_rad_s: float = math.inf
 ) -> float:
-    """Return the nearest speed at which no harmonic of the ripple is sampled as a constant.
-
-    Args:
-        motor_rad_s: Wanted, positive.
-        pole_pairs: Of the motor.
-        highest_rad_s: What it must not exceed.
-        rate_hz: Samples per second.
-    """
+    """Return the nearest speed at which no harmonic of the ripple is sampled as a constant."""
     step_rad_s = 0.002 * motor_rad_s
     for number in range(200):
         offset = (number + 1) // 2 * (-step_rad_s if number % 2 else step_rad_s)
         speed_rad_s = motor_rad_s + offset
-        if speed_rad_s <= highest_rad_s and _is_clear(speed_rad_s, pole_pairs, rate_hz):
+        if speed_rad_s <= highest_rad_s and _is_clear(speed_rad_s, pole_pairs):
             return speed_rad_s
     return motor_rad_s
 
 
-def _is_clear(motor_rad_s: float, pole_pairs: int, rate_hz: float) -> bool:
+def _is_clear(motor_rad_s: float, pole_pairs: int) -> bool:
     for harmonic in _HARMONICS:
-        multiple = harmonic * pole_pairs * motor_rad_s / math.tau / rate_hz
+        multiple = harmonic * pole_pairs * motor_rad_s / math.tau / _RATE_HZ
         nearest = round(multiple)
-        if nearest and abs(multiple - nearest) * rate_hz < _ALIAS_HZ:
+        if nearest and abs(multiple - nearest) * _RATE_HZ < _ALIAS_HZ:
             return False
     return True
 

@@ -388,11 +388,7 @@ class BenchRun:
         self.is_over = True
 
     def _refuse_obstacles(self) -> None:
-        """End the test at once when the joint has run into something.
-
-        Raises:
-            RefusedError: It has.
-        """
+        """End the test at once, by a refusal, when the joint has run into something."""
         if obstacle := self._find_obstacle():
             raise RefusedError("failed", obstacle.text, reason=obstacle.code)
 

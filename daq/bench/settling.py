@@ -75,12 +75,7 @@ class SettlingDetector:
         self._ramp_end_s = -math.inf
 
     def add(self, look: Look, *, is_ramping: bool) -> bool:
-        """Take one more look and return whether it has settled.
-
-        Args:
-            look: At the joint.
-            is_ramping: Whether its reference is still on the way to the speed.
-        """
+        """Take one more look; return whether it has settled, never while `is_ramping`."""
         if is_ramping:
             self._ramp_end_s = look.t_s
         self._is_ramping = is_ramping

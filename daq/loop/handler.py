@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from daq.loop.cycle import Cycle
-from daq.loop.process.recorder_watch import RecorderWatch
+from daq.loop.process.watches import RecorderWatch
 from daq.loop.tracks.homing import HomingRun
 from daq.loop.tracks.track import Track
 from daq.loop.tracks.upload import Upload

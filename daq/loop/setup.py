@@ -16,8 +16,8 @@ from daq.loop.events import Events
 from daq.loop.handler import Handler
 from daq.loop.io.loop_board import LoopBoard
 from daq.loop.output import Output, Sink
-from daq.loop.process.recorder_watch import RecorderWatch
 from daq.loop.process.status import StatusMaker
+from daq.loop.process.watches import RecorderWatch
 from daq.loop.safety.following import FollowingGuard
 from daq.loop.safety.machine import Machine
 from daq.loop.safety.monitor import BoardGuard, DeadlineBudget

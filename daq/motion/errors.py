@@ -46,11 +46,7 @@ class MotionLimitError(MotionError):
 
 
 class TrajectoryFileError(MotionError):
-    """A trajectory file cannot be used.
-
-    Attributes:
-        path: The file.
-    """
+    """A trajectory file cannot be used."""
 
     def __init__(self, path: object, message: str, *, code: str = "") -> None:
         self.path = path
@@ -58,11 +54,7 @@ class TrajectoryFileError(MotionError):
 
 
 class HomingError(MotionError):
-    """A joint's zero could not be determined.
-
-    Attributes:
-        joint: Name of the joint.
-    """
+    """A joint's zero could not be determined."""
 
     def __init__(self, joint: str, message: str, *, code: str = "") -> None:
         self.joint = joint

@@ -17,7 +17,6 @@ reports is not known; a pulse is one count wide.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from daq.motion.errors import HomingError
 from daq.motion.moves import Motion, Row, SpeedChange
@@ -33,23 +32,12 @@ BRACKET_MAX_RAD = 0.05
 _FOLLOWED_MIN = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class JointZero:
-    """Where a joint is.
-
-    Attributes:
-        motor_offset_rad: Joint angle = direction · (motor position + this) / gear reduction.
-        start_rad: Joint angle where the search began.
-    """
-
-    motor_offset_rad: float
-    start_rad: float
-
-
 def locate_zero(
     joint: DrivenJoint, *, index_motor_rad: float, start_motor_rad: float, hint_rad: float
-) -> JointZero:
-    """Work out a joint's zero from its index and a hint.
+) -> float:
+    """Return a joint's motor offset, from its index and a hint.
+
+    Joint angle = direction · (motor position + motor offset) / gear reduction.
 
     Args:
         joint: Its gear, direction, offset and limits.
@@ -87,8 +75,7 @@ def locate_zero(
             f" to {limits.position_max_rad:g} rad; check the hint and joint_offset_rad",
             code="position-limit",
         )
-    motor_offset_rad = joint.motor_per_joint * index_rad - index_motor_rad
-    return JointZero(motor_offset_rad, start_rad)
+    return joint.motor_per_joint * index_rad - index_motor_rad
 
 
 class Travel:

@@ -23,6 +23,8 @@ TORQUE_REVERSAL_S = 0.05
 STEP_TOLERANCE = 0.05
 """How far the step between two rows may be from their mean speed, relative to the highest speed."""
 
+_KINDS = (("position", "rad"), ("speed", "rad/s"), ("torque", "N·m"))
+
 
 class RowChecker:
     """Checks rows of one robot; made once, used for every chunk.
@@ -100,7 +102,7 @@ class RowChecker:
         joint, value = self._joints[number], float(rows[row, column])
         low, high = float(self._low[column]), float(self._high[column])
         limit = low if value < low else high
-        unit = ("rad", "rad/s", "N·m")[kind]
+        what, unit = _KINDS[kind]
         message = f"{value:.6g} {unit} {self._at(first_row + row)}"
         if not np.isfinite(value):
             message += ", which is not a finite number"
@@ -117,28 +119,18 @@ class RowChecker:
             value=value,
             limit=limit,
             row=first_row + row,
-            code=("position-limit", "speed-limit", "torque-limit")[kind],
+            code=f"{what}-limit",
         )
 
     def _jump(self, change: float, column: int, row: int) -> MotionLimitError:
         kind, number = divmod(column, len(self._joints))
         name, limit = self._joints[number].name, float(self._step_max[column])
-        if kind == 2:
-            message = f"its torque jumps by {change:.4g} N·m {self._at(row)}"
-            message += f", limit {limit:.4g} N·m per row"
-        elif kind:
-            message = f"its speed jumps by {change:.4g} rad/s {self._at(row)}"
-            message += f", limit {limit:.4g} rad/s per row"
-        else:
-            message = f"its position jumps by {change:.4g} rad {self._at(row)}, beyond what its"
-            message += f" speed explains, limit {limit:.4g} rad"
+        what, unit = _KINDS[kind]
+        message = f"its {what} jumps by {change:.4g} {unit} {self._at(row)}"
+        message += ", beyond what its speed explains" if kind == 0 else ""
+        message += f", limit {limit:.4g} {unit}" + (" per row" if kind else "")
         return MotionLimitError(
-            name,
-            message,
-            value=change,
-            limit=limit,
-            row=row,
-            code=("position-jump", "speed-jump", "torque-jump")[kind],
+            name, message, value=change, limit=limit, row=row, code=f"{what}-jump"
         )
 
     def _at(self, row: int) -> str:

@@ -53,7 +53,6 @@ class Table:
     """The numbers of a file.
 
     Attributes:
-        path: The file.
         names: What it calls each quantity, or each joint's column of it.
         t: Shape (rows,).
         q: Shape (rows, joints).

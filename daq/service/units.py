@@ -83,11 +83,7 @@ def service_files(service: Service) -> dict[Path, str]:
 
 
 def loop_unit(service: Service) -> str:
-    """Return the unit of the 1 kHz loop.
-
-    Raises:
-        ConfigError: A path has characters that no unit file carries safely.
-    """
+    """Return the unit of the 1 kHz loop."""
     options = ["--robot", service.robot_argument, "--link", service.link_argument]
     # Nothing here may enable a motor: the service starts again by itself.
     options += ["--runtime", str(SERVICE_DIRECTORY), "--arm", "--on-fault", "stay", "--record"]
@@ -149,11 +145,7 @@ WantedBy=multi-user.target
 
 
 def record_unit(service: Service) -> str:
-    """Return the unit of the recorder.
-
-    Raises:
-        ConfigError: A path has characters that no unit file carries safely.
-    """
+    """Return the unit of the recorder."""
     options = ["--out", str(service.recordings), "--runtime", str(SERVICE_DIRECTORY)]
     options += ["--rotate-s", str(_ROTATE_S)]
     return f"""\
@@ -232,12 +224,7 @@ def _loop_network_settings(service: Service) -> str:
 
 
 def _hardening(service: Service, *allowed_again: str) -> str:
-    """Return what both services can do without.
-
-    Args:
-        service: What is to be installed.
-        allowed_again: System calls of the groups taken away that this service needs all the same.
-    """
+    """Return what both services can do without; some system calls are allowed again."""
     lines = [
         "ProtectSystem=strict",
         *_home_settings((*service.code, *([service.keys] if service.keys else []))),

@@ -30,11 +30,7 @@ class Holder(NamedTuple):
 
 
 class LockHeldError(DaqError):
-    """Somebody else is at work.
-
-    Attributes:
-        holder: Who.
-    """
+    """Somebody else is at work."""
 
     def __init__(self, path: Path, holder: Holder) -> None:
         self.holder = holder

@@ -1,7 +1,8 @@
-"""The directory in which the processes of one robot meet: sockets and the spool.
+"""The directory in which the processes of one robot meet: sockets, the spool, and one loop's lock.
 
 Access to the directory is access to the robot: it is made with mode 0750, and refused when others
-could enter it.
+could enter it. Its lock allows one loop: ZeroMQ takes an `ipc://` socket away from the process that
+has bound it, silently.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import stat
 from pathlib import Path
 from typing import NamedTuple
 
-from daq.errors import ConfigError
+from daq.errors import ConfigError, DaqError
+from daq.system.locks import FileLock, LockHeldError, holder_of
 
 MODE = 0o750
 SERVICE_DIRECTORY = Path("/run/armature")
@@ -94,3 +96,42 @@ def runtime_directory(path: Path | None = None, *, is_made: bool = False) -> Run
         problem = f"mode {mode:o} lets others command the robot: chmod {MODE:o} {path}"
         raise ConfigError(f"--runtime {path}", [problem])
     return RuntimeDirectory(path)
+
+
+class RuntimeBusyError(DaqError):
+    """Another loop uses the runtime directory.
+
+    Attributes:
+        process: Number of the process that holds it, or `unknown`.
+    """
+
+    def __init__(self, directory: Path, process: str) -> None:
+        self.directory = directory
+        self.process = process
+        super().__init__(
+            f"{directory}: in use by another loop (process {process}); "
+            "stop it first, or give this one a directory of its own with --runtime",
+            code="runtime-busy",
+        )
+
+
+class RuntimeLock(FileLock):
+    """Holds a runtime directory, which must exist, until it is released or the process ends.
+
+    Raises:
+        RuntimeBusyError: Another loop holds it; says which.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        try:
+            super().__init__(directory / "lock")
+        except LockHeldError as error:
+            raise RuntimeBusyError(directory, error.holder.process) from None
+
+
+def is_loop_running(directory: Path) -> bool:
+    """Whether a loop holds a runtime directory, as far as this user may see it."""
+    try:
+        return holder_of(directory / "lock") is not None
+    except OSError:
+        return False

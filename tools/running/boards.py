@@ -85,12 +85,8 @@ def open_boards(
 ) -> Iterator[OpenBoards]:
     """Open every board of a robot, and close them again.
 
-    Args:
-        robot: The description.
-        address: What carries the frames.
-        profile: Wire format in place of the robot file's.
-        mock: The mock robot to use; by default a plain one.
-        script: What goes wrong on the mock's wires.
+    On a mock link `mock` answers, by default a plain one, and `script` says what goes wrong on its
+    wires. `profile` is a wire format in place of the robot file's.
 
     Raises:
         ConfigError: The robot does not fit the link.

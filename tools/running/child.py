@@ -56,12 +56,7 @@ class Child:
         *,
         before: Callable[[], None] | None = None,
     ) -> None:
-        """Start the program.
-
-        Args:
-            command: The program, looked for on the PATH, and its arguments.
-            environment: All of its environment.
-            before: What the new process does before it becomes the program.
+        """Start a program, looked for on the PATH; the new process does `before` first.
 
         Raises:
             OSError: It cannot be started.

@@ -8,7 +8,6 @@ again, and the loop goes on.
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping
@@ -16,7 +15,6 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import msgspec
 
@@ -29,8 +27,8 @@ from tools.running.mock_options import make_mock
 from tools.running.options import MockOptions, RunOptions
 from tools.running.processes import Process
 from tools.shared.cli import FAILED, INTERRUPTED, OK, USAGE, say
+from tools.shared.interrupts import ENDINGS, handled
 
-_ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _START_MAX_S = 30.0
 _FINISH_MAX_S = 600.0
 _OUTPUT_MAX_S = 5.0
@@ -87,7 +85,8 @@ class _Supervision:
         self._asked_to_end_by = 0
         self._has_started = False
         # Before anything is started: a signal must not leave it without us.
-        self._previous: dict[int, Any] = {n: signal.signal(n, self._end) for n in _ENDINGS}
+        self._signals = ExitStack()
+        self._signals.enter_context(handled(ENDINGS, self._end))
         if self._target is not None:
             words = ["record", "--out", str(self._target.parent), "--file", str(self._target)]
             # What earlier runs left is not part of this one.
@@ -111,8 +110,7 @@ class _Supervision:
         for process in (self._loop, self._recorder):
             if process is not None:
                 process.kill()
-        for number, handler in self._previous.items():
-            signal.signal(number, handler)
+        self._signals.close()
 
     def is_over(self) -> bool:
         """Whether both have ended; looks after them meanwhile."""

@@ -13,8 +13,7 @@ from daq.stream.command_client import CommandClient
 from daq.stream.endpoints import Where, robot_endpoints
 from daq.stream.errors import StreamError
 from daq.stream.keys import Keys, load_keys
-from daq.system.runtime_directory import default_runtime_path, runtime_directory
-from daq.system.runtime_lock import is_loop_running
+from daq.system.runtime_directory import default_runtime_path, is_loop_running, runtime_directory
 
 _LOOK_EVERY_S = 0.1
 

@@ -11,7 +11,7 @@ from types import FrameType
 
 from daq.boards.board import Board
 from daq.loop.process.event_log import EventLog, EventWriter
-from daq.loop.process.gateway_watch import GatewayWatch
+from daq.loop.process.watches import GatewayWatch
 from daq.loop.runner import Ending, Runner
 from daq.loop.schedule import Chore
 from daq.loop.setup import PERIOD_NS, Loop, make_loop, sample_layout
@@ -31,8 +31,7 @@ from daq.stream.gateway.link import GatewayLink
 from daq.stream.keys import Keys
 from daq.stream.messages import LoopStatus
 from daq.system.realtime import MonotonicClock, acquire_privileges, release_privileges
-from daq.system.runtime_directory import RuntimeDirectory
-from daq.system.runtime_lock import RuntimeLock
+from daq.system.runtime_directory import RuntimeDirectory, RuntimeLock
 
 _OLD_SPOOLS_KEPT = 5
 _SESSION_EVERY = 50
@@ -76,9 +75,7 @@ class Result:
     """How a run of the loop went.
 
     Attributes:
-        status: At its end.
         elapsed_s: Periods that have passed: cycles and skipped ones.
-        ending: Why it ended.
     """
 
     status: LoopStatus

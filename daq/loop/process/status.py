@@ -8,7 +8,7 @@ from collections.abc import Callable
 from daq.boards.board import Outcome
 from daq.loop.cycle import Cycle
 from daq.loop.io.loop_board import LoopBoard
-from daq.loop.process.recorder_watch import RecorderWatch
+from daq.loop.process.watches import RecorderWatch
 from daq.loop.tracks.track import Track
 from daq.robot.description import DrivenRobot
 from daq.samples.batches import Event, Session

@@ -32,11 +32,7 @@ _BATCHES_PER_S = 50
 
 
 class Strikes:
-    """Counts the cycles in a row beyond limits, one count per limit.
-
-    Attributes:
-        counts: Of the limits that were exceeded the last time.
-    """
+    """Counts the cycles in a row beyond limits, one count per limit exceeded the last time."""
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}

@@ -74,7 +74,7 @@ class HomingRun:
             self.problems[axis.joint.name] = str(search.failure or f"{axis.joint.name}: no index")
             return None
         try:
-            home = locate_zero(
+            return locate_zero(
                 axis.joint,
                 index_motor_rad=search.index_motor_rad,
                 start_motor_rad=search.start_motor_rad,
@@ -83,7 +83,6 @@ class HomingRun:
         except HomingError as error:
             self.problems[axis.joint.name] = str(error)
             return None
-        return home.motor_offset_rad
 
 
 def _search(axis: Axis, start_rad: float, hint_rad: float, period_s: float) -> IndexSearch | None:

@@ -14,11 +14,7 @@ _NEAR = 0.9
 
 
 class Upload:
-    """Collects an announced trajectory.
-
-    Attributes:
-        playback: What came so far.
-    """
+    """Collects an announced trajectory in `playback`."""
 
     def __init__(self, robot: DrivenRobot, *, rows: int, has_torque: bool, period_s: float) -> None:
         self._announced = rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from daq.loop.events import Events
-from daq.loop.process.gateway_watch import GatewayWatch
+from daq.loop.process.watches import GatewayWatch
 from daq.stream.gateway.packets import GatewayReport
 
 

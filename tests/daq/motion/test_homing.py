@@ -123,9 +123,8 @@ def test_the_zero_is_recovered_exactly_with_a_fair_hint(
     turns = math.floor((start + switched_on_at + travel) / math.tau)
     index = turns * math.tau - switched_on_at
     hint = q + error * math.tau / gear
-    home = locate_zero(each, index_motor_rad=index, start_motor_rad=start, hint_rad=hint)
-    assert direction * (start + home.motor_offset_rad) / gear == pytest.approx(q, abs=1e-9)
-    assert home.start_rad == pytest.approx(q, abs=1e-9)
+    offset_rad = locate_zero(each, index_motor_rad=index, start_motor_rad=start, hint_rad=hint)
+    assert direction * (start + offset_rad) / gear == pytest.approx(q, abs=1e-9)
 
 
 @given(
@@ -199,13 +198,13 @@ def test_a_search_finds_the_zero_and_comes_back(
     assert search.failure is None and search.index_motor_rad is not None
     assert_gentle(references, start)
     assert max(abs(position - start) for position, _ in references) <= 1.05 * math.tau + 0.7
-    home = locate_zero(
+    offset_rad = locate_zero(
         each,
         index_motor_rad=search.index_motor_rad,
         start_motor_rad=search.start_motor_rad,
         hint_rad=hint,
     )
-    recovered = direction * (motor.position + home.motor_offset_rad) / gear
+    recovered = direction * (motor.position + offset_rad) / gear
     # Half of what it turns in a cycle, and the encoder's rounding.
     tolerance = 0.5 * SPEED_RAD_S * PERIOD_S + 1.5 * COUNT_RAD
     assert abs(recovered - q) <= tolerance / gear

@@ -63,7 +63,7 @@ def test_homing_recovers_the_true_joint_angles(
     true_rad = arm.mock.plant.joint_position_rad
     for number, (joint, search, s) in enumerate(zip(robot.joints, searches, seen, strict=True)):
         assert search.index_motor_rad is not None
-        home = locate_zero(
+        offset_rad = locate_zero(
             joint,
             index_motor_rad=search.index_motor_rad,
             start_motor_rad=search.start_motor_rad,
@@ -71,7 +71,7 @@ def test_homing_recovers_the_true_joint_angles(
         )
         gear = joint.drive.gear_reduction
         count_rad = math.tau / joint.drive.encoder_counts_per_turn / gear
-        found_rad = joint.drive.direction * (s.position_rad + home.motor_offset_rad) / gear
+        found_rad = joint.drive.direction * (s.position_rad + offset_rad) / gear
         assert abs(found_rad - true_rad[number]) <= 1.5 * count_rad
         # Back where it began, but for what gravity makes of a soft position law.
         assert abs(true_rad[number] - begun_rad[number]) < 0.05

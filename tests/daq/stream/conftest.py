@@ -43,8 +43,7 @@ from daq.stream.messages import (
     Status,
 )
 from daq.stream.requests import carry_out
-from daq.system.runtime_directory import RuntimeDirectory
-from daq.system.runtime_lock import RuntimeLock
+from daq.system.runtime_directory import RuntimeDirectory, RuntimeLock
 from firmware_protocol.fingerprint import fingerprint
 from firmware_protocol.profiles import PROFILES
 

@@ -16,8 +16,7 @@ import zmq
 from daq.errors import ConfigError
 from daq.stream.errors import BindError
 from daq.stream.gateway.publisher import QUEUE_BATCHES, Publisher
-from daq.system.runtime_directory import RuntimeDirectory
-from daq.system.runtime_lock import RuntimeBusyError, RuntimeLock
+from daq.system.runtime_directory import RuntimeBusyError, RuntimeDirectory, RuntimeLock
 
 PATIENCE_S = 30.0
 Context = zmq.Context[Any]
@@ -38,7 +37,7 @@ BINDER = """
 import sys, time, zmq
 from pathlib import Path
 from daq.stream.gateway.publisher import Publisher
-from daq.system.runtime_lock import RuntimeLock
+from daq.system.runtime_directory import RuntimeLock
 lock = RuntimeLock(Path(sys.argv[1]))
 publisher = Publisher(zmq.Context(), ["ipc://" + sys.argv[1] + "/stream"])
 print("bound", flush=True)

@@ -1,6 +1,7 @@
-"""Watches the recorder: its reports, and that there were none for too long.
+"""Watches gateway and recorder: their reports, and that there were none for too long.
 
-A dead or hung recorder is reported and changes nothing else: motors do not stop for it.
+Neither stops the motors: a robot that moves well is not stopped by what happens to its clients, nor
+by a recorder that is dead or hangs.
 """
 
 from __future__ import annotations
@@ -8,17 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from daq.loop.events import Events
+from daq.stream.gateway.link import GatewayLink
 from daq.stream.messages import RecorderReport
 
 SILENT_AFTER_S = 3.0
 
 
 class RecorderWatch:
-    """Keeps the last report.
-
-    Attributes:
-        report: The last one, None before there was any.
-    """
+    """Keeps the last `report`, None before there was any."""
 
     def __init__(self, events: Events, *, now_ns: Callable[[], int]) -> None:
         self.report: RecorderReport | None = None
@@ -64,3 +62,40 @@ class RecorderWatch:
 
     def _say(self, text: str, *, severity: str = "info") -> None:
         self._events.add("recorder", text, severity=severity, source="recorder")
+
+
+class GatewayWatch:
+    """Turns the gateway's reports into events."""
+
+    def __init__(self, gateway: GatewayLink, events: Events, *, now_ns: Callable[[], int]) -> None:
+        self._gateway = gateway
+        self._events = events
+        self._now_ns = now_ns
+        self._heard_ns = now_ns()
+        self._life = 1
+        self._is_silent = False
+
+    def check(self) -> None:
+        """Take the latest report, or note that there is none; called now and then."""
+        report = self._gateway.read_report()
+        now_ns = self._now_ns()
+        if report is None:
+            if now_ns - self._heard_ns > SILENT_AFTER_S * 1e9 and not self._is_silent:
+                self._is_silent = True
+                text = f"the gateway to clients has been silent for {SILENT_AFTER_S:g} s"
+                then = "no command gets through; samples are kept for 60 s"
+                self._say("silence", f"{text}: {then}", "error")
+            return
+        self._heard_ns = now_ns
+        if report.life != self._life:
+            self._life = report.life
+            text = f"the gateway to clients broke down and was started again ({report.life - 1})"
+            self._say("restart", f"{text}; clients connect again by themselves", "warning")
+        if report.problem:
+            self._say("problem", f"the gateway cannot let clients in: {report.problem}", "error")
+        elif self._is_silent:
+            self._is_silent = False
+            self._say("silence", "the gateway to clients answers again", "info")
+
+    def _say(self, source: str, text: str, severity: str) -> None:
+        self._events.add("gateway", text, severity=severity, source=source)
