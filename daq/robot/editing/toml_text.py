@@ -1,209 +1,103 @@
-"""TOML text cut into statements, so that some of them can change and the rest stays as it is.
+"""Values written into a TOML text whose comments, order and spacing stay. Knows no robots.
 
-Only statements that change pass through tomlkit, one at a time: of a whole document it would join
-tables that stand apart (`[[joints]]`, `[bus]`, `[[joints]]`). Knows no robots.
+tomlkit keeps them all but for two things: it would join tables that stand apart (`[[joints]]`,
+`[bus]`, `[[joints]]`), so such a text cannot be opened; and it would add a key behind comments that
+belong to the next table, so keys are added here.
 """
 
 from __future__ import annotations
 
-import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import tomlkit
-from tomlkit.items import InlineTable
+from tomlkit.items import AoT, Array, InlineTable, Item, SingleKey, Table
 
 Path = tuple[str | int, ...]
 """Where a table is, such as ("joints", 2, "drive")."""
 
-# Strings and comments hide brackets and line breaks; of the rest only those matter.
-_TOKEN = re.compile(
-    r'"""(?:\\.|[^\\])*?"""+'
-    r"|'''.*?'''+"
-    r'|"(?:\\.|[^"\\\n])*"'
-    r"|'[^'\n]*'"
-    r"|#[^\n]*"
-    r"|[\[\]{}\n]",
-    re.DOTALL,
-)
 
+class TomlText:
+    """A text that is being changed.
 
-class Statement(NamedTuple):
-    """A piece of the text up to its line break: a header, a key with its value, or neither.
+    Args:
+        text: TOML.
+        remark: In place of comments beside values that change, which describe the old ones; None
+            to let those stay. What stands beside an array of tables, written in one piece, speaks
+            of more than one value and stays.
 
     Attributes:
-        text: As it stands, line break included.
-        table: The table that it is in, or opens.
-        is_header: Whether it opens a table.
-        is_filler: Whether it is blank or a comment.
+        data: What it should say, as `tomllib` would read it.
+
+    Raises:
+        ValueError: Tables of an array stand apart.
     """
 
-    text: str
-    table: Path
-    is_header: bool
-    is_filler: bool
+    def __init__(self, text: str, remark: str | None = None) -> None:
+        self.data: Any = tomllib.loads(text)
+        self._newline = "\r\n" if "\r\n" in text else "\n"
+        if not text.endswith("\n"):
+            text += self._newline
+        self._document: Any = tomlkit.parse(text)
+        self._remark = remark
+        if self.text != text:
+            raise ValueError("tables of an array stand apart")
 
-    def rest_of(self, path: Path) -> Path | None:
-        """Return what is left of a path below its table; None when the path is elsewhere."""
-        length = len(self.table)
-        return path[length:] if path[:length] == self.table else None
+    @property
+    def text(self) -> str:
+        """The text as it is now."""
+        text = tomlkit.dumps(self._document)
+        return text.replace("\r\n", "\n").replace("\n", self._newline)
 
-
-def _pieces(text: str) -> Iterator[str]:
-    start = depth = 0
-    for token in _TOKEN.finditer(text):
-        match token[0]:
-            case "[" | "{":
-                depth += 1
-            case "]" | "}":
-                depth -= 1
-            case "\n" if depth == 0:
-                yield text[start : token.end()]
-                start = token.end()
-    if start < len(text):
-        yield text[start:]
-
-
-def statements_of(text: str) -> list[Statement]:
-    """Cut a text into its statements."""
-    statements = []
-    table: Path = ()
-    elements: dict[str, int] = {}
-    for piece in _pieces(text):
-        bare = piece.lstrip()
-        is_header = bare.startswith("[")
-        if is_header:
-            first, *others = _names(tomllib.loads(piece))
-            if bare.startswith("[["):
-                elements[first] = elements.get(first, -1) + 1
-            table = (first, elements[first], *others) if first in elements else (first, *others)
-        is_filler = not bare or bare.startswith("#")
-        statements.append(Statement(piece, table, is_header, is_filler))
-    return statements
-
-
-def _names(header: Any) -> Iterator[str]:
-    """Yield the names in a header, which reads as tables inside each other."""
-    while header:
-        if isinstance(header, list):
-            (header,) = header
-            continue
-        ((name, header),) = header.items()
-        yield name
-
-
-def joined(statements: Sequence[Statement]) -> str:
-    """Join the statements to the text again."""
-    return "".join(statement.text for statement in statements)
-
-
-def _reach(table: Any, path: Path) -> Any:
-    """Return what is at a path below a table; None when there is nothing."""
-    for step in path:
-        if isinstance(step, int):
-            table = table[step] if isinstance(table, list) and step < len(table) else None
-        else:
-            table = table.get(step) if isinstance(table, dict) else None
-    return table
-
-
-def without(statements: Sequence[Statement], paths: Sequence[Path]) -> list[Statement]:
-    """Drop what is at these paths, with the comments in front of it."""
-    kept: list[Statement] = []
-    filler: list[Statement] = []
-    is_dropped = False
-    for original in statements:
-        statement = original
-        if statement.is_filler:
-            filler.append(statement)
-            continue
-        is_dropped = any(statement.table[: len(path)] == path for path in paths)
-        if not is_dropped and not statement.is_header:
-            document = tomlkit.parse(statement.text)
-            # From the back, so that the elements of an array keep their numbers.
-            for path in reversed(paths):
-                _delete(document, statement.rest_of(path))
-            if document.unwrap() != tomllib.loads(statement.text):
-                statement = statement._replace(text=tomlkit.dumps(document))
-                is_dropped = not tomllib.loads(statement.text)
-        if not is_dropped:
-            kept += [*filler, statement]
-        filler = []
-    return kept if is_dropped else [*kept, *filler]
-
-
-def _delete(document: Any, path: Path | None) -> None:
-    if path and _reach(document, path) is not None:
-        del _reach(document, path[:-1])[path[-1]]
-
-
-def put(
-    statements: Sequence[Statement], path: Path, values: Mapping[str, object], newline: str
-) -> list[Statement]:
-    """Write values into the table at a path, however the file writes that table."""
-    result = list(statements)
-    missing = dict(values)
-    last: tuple[int, Path] | None = None
-    is_inline = False
-    for number, statement in enumerate(statements):
-        rest = statement.rest_of(path)
-        if rest is None or statement.is_filler:
-            continue
-        document = tomlkit.parse("" if statement.is_header else statement.text)
-        table = _reach(document, rest)
-        if table is None:
-            continue
-        last = (number, rest)
-        is_changed = False
-        for key in [key for key in missing if key in table]:
-            value = missing.pop(key)
-            if table[key] != value:
+    def put(self, path: Path, values: Mapping[str, Any]) -> None:
+        """Write values into the table at a path, however the text writes it; None removes one."""
+        values = {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+        table, data, beside = self._document, self.data, None
+        for depth, step in enumerate(path):
+            if isinstance(step, str) and step not in table:
+                for name in path[:depth:-1]:
+                    values = {str(name): values}
+                values = {step: values}
+                break
+            table, data = table[step], data[step]
+            if beside is None and isinstance(table, Array | InlineTable):
+                beside = table
+        for key, value in values.items():
+            if value is None:
+                table.pop(key, None)
+            elif key in table and data[key] != value:
                 table[key] = value
-                is_changed = True
-        is_inline = any(
-            isinstance(_reach(document, rest[:depth]), InlineTable)
-            for depth in range(1, len(rest) + 1)
-        )
-        if is_inline and missing:
-            _put_inline(document, rest, missing)
-            is_changed = True
-        if is_changed:
-            result[number] = statement._replace(text=tomlkit.dumps(document))
-    if last is None:
-        around = path[:-1]
-        beside = [number for number, other in enumerate(statements) if other.table[:-1] == around]
-        if not beside or any(statement.table == around for statement in statements):
-            return put(statements, around, {str(path[-1]): values}, newline)
-        # Only headers like [joints.control.velocity] speak of the table around it, which then
-        # cannot be written as a key anywhere else: another header beside them.
-        names = ".".join(step for step in path if isinstance(step, str))
-        lines = [f"[{names}]", *(f"{key} = {_literal(value)}" for key, value in values.items())]
-        text = joined(statements[: beside[-1] + 1]).rstrip() + newline * 2
-        text += "".join(line + newline for line in lines)
-        tail = joined(statements[beside[-1] + 1 :])
-        return statements_of(text + (newline + tail if tail else ""))
-    if missing and not is_inline:
-        number, rest = last
-        before = result[number]
-        indent = before.text[: len(before.text) - len(before.text.lstrip())]
-        lines = [
-            f"{indent}{'.'.join(map(str, (*rest, key)))} = {_literal(value)}{newline}"
-            for key, value in missing.items()
+                self._comment(table[key] if beside is None else beside)
+        self._add(table, {key: values[key] for key in values if key not in data})
+        data |= values
+        for key in [key for key in values if values[key] is None]:
+            del data[key]
+
+    def _comment(self, item: Item) -> None:
+        is_one = not isinstance(item, Array) or not any(isinstance(part, dict) for part in item)
+        if self._remark is not None and item.trivia.comment and is_one:
+            item.comment(self._remark)
+
+    def _add(self, table: Any, values: Mapping[str, Any]) -> None:
+        items = {key: tomlkit.value(_literal(v)) for key, v in values.items() if v is not None}
+        if not items or not isinstance(table, Table):
+            for key, item in items.items():
+                item.trivia.trail = " " if isinstance(table, InlineTable) else "\n"
+                table[key] = item
+            return
+        body = table.value.body
+        ends = [
+            number
+            for number, (name, part) in enumerate(body, start=1)
+            if name is not None and (name.is_dotted() or not isinstance(part, AoT | Table))
         ]
-        text = before.text if before.text.endswith("\n") else before.text + newline
-        result[number] = before._replace(text=text + "".join(lines))
-    return result
-
-
-def _put_inline(document: Any, path: Path, values: Mapping[str, object]) -> None:
-    """Add values below an inline table, which is written anew: tomlkit would do it untidily."""
-    depth = len(path)
-    while not isinstance(_reach(document, path[:depth]), InlineTable):
-        depth -= 1
-    data = _reach(document, path[:depth]).unwrap()
-    _reach(data, path[depth:]).update(values)
-    _reach(document, path[: depth - 1])[path[depth - 1]] = tomlkit.value(_literal(data))
+        place = max(ends, default=0)
+        for key, item in reversed(items.items()):
+            item.trivia.indent = body[place - 1][1].trivia.indent if place else ""
+            body.insert(place, (SingleKey(key), item))
+        # What is put into the body is known to tomlkit only when it is read again.
+        self._document = tomlkit.parse(tomlkit.dumps(self._document))
 
 
 def _literal(value: object) -> str:
