@@ -170,11 +170,7 @@ class Contents(NamedTuple):
 
 
 class Tally:
-    """What a journal holds, counted while its batches are read.
-
-    Args:
-        file: The journal, open; it is read from its beginning.
-        path: Its name.
+    """What a journal holds, counted while its batches are read, from its beginning.
 
     Attributes:
         session_data: The session as its bytes, once it was seen.

@@ -77,9 +77,6 @@ def convert_journal(
         session_data: To use if the journal's own is damaged.
         progress: Called with bytes read and bytes in all.
 
-    Returns:
-        What became of it.
-
     Raises:
         JournalError: It is not a journal, or somebody else is at work on it.
         RecordingError: The recording cannot be written.

@@ -126,11 +126,7 @@ class ProcessConverter:
             self._run(self._queue.popleft())
 
     def finish(self, tell: Callable[[], None]) -> None:
-        """Wait until all are done or have failed.
-
-        Args:
-            tell: Called now and then meanwhile.
-        """
+        """Wait until all are done or have failed; calls `tell` now and then meanwhile."""
         while self._queue or self._running is not None:
             if self._running is not None:
                 with contextlib.suppress(subprocess.TimeoutExpired):

@@ -54,16 +54,9 @@ def record(
     is_once: bool = False,
     queue_batches: int = QUEUE_BATCHES,
 ) -> None:
-    """Record what a loop publishes, however often it is restarted.
+    """Record what a loop publishes, however often it is restarted; it need not be there yet.
 
-    Args:
-        endpoint: Where it publishes; it need not be there yet.
-        recorder: Records.
-        converter: The recorder's.
-        is_over: Whether to end.
-        notifier: Hears that this is alive.
-        is_once: End after the first recording.
-        queue_batches: What to keep while the disk stalls.
+    With `is_once` the first recording ends it.
     """
     context: zmq.Context[Any] = zmq.Context()
     socket = context.socket(zmq.SUB)

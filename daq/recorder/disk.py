@@ -27,12 +27,7 @@ _REMEDIES = {
 
 
 class Disk:
-    """The directory of the recordings.
-
-    Args:
-        directory: It must be there; it is never made here.
-        reserve_bytes: How much room to leave.
-    """
+    """The directory of the recordings, which must be there and is never made here."""
 
     def __init__(self, directory: Path, *, reserve_bytes: int = RESERVE_BYTES) -> None:
         self.directory = directory
@@ -74,12 +69,9 @@ class Disk:
             probe.unlink()
 
     def unused(self, name: str, *, part: int = 1, but: Path | None = None) -> Path:
-        """Return a path under which there is neither a recording nor a journal.
+        """Return a path under which there is neither a recording nor a journal except `but`.
 
-        Args:
-            name: File name of the recording.
-            part: Which of its files.
-            but: A journal that may be there: the one of this recording.
+        The second and further parts of a recording have their number in the name.
         """
         path = self.directory / name
         if part > 1:

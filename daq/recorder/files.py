@@ -25,16 +25,7 @@ _logger = logging.getLogger(__name__)
 
 
 class RecordingFiles:
-    """The files of what is being recorded.
-
-    Args:
-        disk: Where they go.
-        spools: Where it is noted how far a session is recorded.
-        converter: Gets the finished ones.
-        file_name: Of the first recording; by default they are named by their request, or by robot
-            and session.
-        rotate_s: Begin a new file when one is that long; None for never.
-        is_once: Whether the first recording is the only one.
+    """The files of what is being recorded; options as those of `Recorder`.
 
     Attributes:
         journal: The one that is open.
@@ -81,14 +72,9 @@ class RecordingFiles:
         return self._missing_before + (self.journal.missing if self.journal else 0)
 
     def enter(self, session: Session, data: bytes) -> int:
-        """Begin with a session; find the journals that an earlier recorder left of it.
+        """Begin with a session; return its first sample that is not recorded yet.
 
-        Args:
-            session: The session.
-            data: The same as its bytes.
-
-        Returns:
-            The first sample that is not recorded yet.
+        Journals that an earlier recorder left of it are found.
         """
         self._session_data = data
         self._default_name = f"{_robot_name(session)}_{session.session}"
@@ -132,10 +118,7 @@ class RecordingFiles:
         return self.journal
 
     def end(self, next_seq: int) -> None:
-        """End the recording that is open.
-
-        Args:
-            next_seq: The sample behind its last.
+        """End the recording that is open, in front of the sample `next_seq`.
 
         Raises:
             OSError: That cannot be written; the recording stays open.

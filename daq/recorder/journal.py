@@ -311,15 +311,7 @@ def _write_all(file: int, data: bytes, place: int) -> None:
 
 
 def find_journals(directory: Path, session: str) -> list[Journal]:
-    """Open the journals of a session that nobody is at work on.
-
-    Args:
-        directory: Where to look.
-        session: The session's name.
-
-    Returns:
-        In the order in which they were written.
-    """
+    """Open the journals of a session that nobody is at work on, in the order they were written."""
     found = []
     for path in sorted(directory.glob(f"*{SUFFIX}")):
         try:

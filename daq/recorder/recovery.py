@@ -45,15 +45,9 @@ def find_all(paths: Iterable[Path]) -> list[Path]:
 
 
 def recover(path: Path, spools: Spools, *, progress: Progress | None = None) -> Conversion:
-    """Make a recording of a journal.
+    """Make a recording of a journal; never raises for what is wrong with the file or the disk.
 
-    Args:
-        path: The journal.
-        spools: Where its last samples may be.
-        progress: Called with bytes read and bytes in all.
-
-    Returns:
-        What became of it; never raises for what is wrong with the file or the disk.
+    `progress` is called with bytes read and bytes in all.
     """
     try:
         session = session_of(path)
@@ -87,11 +81,7 @@ def _failed(path: Path, error: DaqError | ProtocolError | OSError) -> Conversion
 
 
 def _complete(path: Path, spools: Spools, session: str) -> tuple[int, bool]:
-    """Add what the spool still has.
-
-    Returns:
-        How many samples that were, and whether the recording goes on.
-    """
+    """Add what the spool still has; return how many samples, and whether the recording goes on."""
     spool = spools.open(session) if session else None
     if spool is None:
         return 0, False

@@ -21,11 +21,7 @@ _PREFIX, _RING_SUFFIX, _MARK_SUFFIX = "spool-", ".ring", ".recorded"
 
 
 class Spools:
-    """The spools in a runtime directory.
-
-    Args:
-        runtime: Where they are; None where there are none.
-    """
+    """The spools in a runtime directory; none where that is None."""
 
     def __init__(self, runtime: RuntimeDirectory | None) -> None:
         self._runtime = runtime

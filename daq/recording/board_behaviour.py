@@ -54,14 +54,7 @@ BEHAVIOUR_NAMES = tuple(field.name for field in fields(BoardBehaviour))
 
 
 def read_behaviours(path: Path, attributes: Mapping[str, Any]) -> tuple[BoardBehaviour, ...]:
-    """Return what the attributes of a file say of its boards.
-
-    Args:
-        path: The file.
-        attributes: Checked against the layout.
-
-    Returns:
-        One for each board.
+    """Return what the attributes of a file, checked against the layout, say of each board.
 
     Raises:
         RecordingFormatError: A value that no board has, or a file of format 1.0 with a profile that

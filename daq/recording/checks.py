@@ -142,10 +142,7 @@ def stored_elsewhere(group: h5py.Group) -> str | None:
 
 
 def check_content(path: Path, file: h5py.File) -> dict[str, Any]:
-    """Check that the recording was finished and that everything is there, as the layout has it.
-
-    Returns:
-        The file's attributes, as `plain` gives them.
+    """Check that the recording was finished and all is there; return its attributes (`plain`).
 
     Raises:
         RecordingIncompleteError: It was not, or something is missing or of another shape.

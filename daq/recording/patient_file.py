@@ -9,11 +9,8 @@ from pathlib import Path
 class PatientFile:
     """A file to which writing never fails, as HDF5 sees it: a full disk would crash HDF5 itself.
 
-    The first failure is kept for `check`. What is written after it stays in memory, so that HDF5
-    can read it back and be closed; the file is of no use then.
-
-    Args:
-        path: Made anew, or emptied.
+    One that is there is emptied. The first failure is kept for `check`. What is written after it
+    stays in memory, so that HDF5 can read it back and be closed; the file is of no use then.
 
     Raises:
         OSError: It cannot be made.

@@ -305,13 +305,7 @@ class Recording(Mapping[str, Column]):
 
 
 def open_recording(path: str | os.PathLike[str]) -> Recording:
-    """Open a recording.
-
-    Args:
-        path: The file.
-
-    Returns:
-        The recording; a context manager that closes the file.
+    """Open a recording, to be used in a `with` block, which closes the file.
 
     Raises:
         RecordingFormatError: It is not a recording, or cannot be read.

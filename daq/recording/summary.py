@@ -32,9 +32,6 @@ _QUANTILES = {"p50": 0.5, "p99": 0.99, "p999": 0.999}
 def summarise(recording: Recording) -> dict[str, Any]:
     """Return what is in a recording; only plain values, as JSON has them. Reads block by block.
 
-    Args:
-        recording: An open recording.
-
     Returns:
         `file`, `size_bytes`, `uncompressed_bytes`, `compression_ratio` (the first over the second),
         `version` of the format, the file's facts, `duration_s`, `samples`, `missing`, `gaps`,

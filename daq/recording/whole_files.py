@@ -15,10 +15,6 @@ from daq.recording.errors import RecordingExistsError, writing
 def create_file(path: Path, data: bytes) -> None:
     """Write a new file under a temporary name beside it, then name it: all of it or nothing.
 
-    Args:
-        path: The file.
-        data: What shall be in it.
-
     Raises:
         FileExistsError: There is one already, and it is as it was.
         OSError: It cannot be written.
@@ -35,9 +31,7 @@ def create_file(path: Path, data: bytes) -> None:
 def replace_file(path: Path, data: bytes) -> None:
     """Write a file under a temporary name beside it, then rename it: all of it or nothing.
 
-    Args:
-        path: The file; if there is one already, its permissions are kept.
-        data: What shall be in it.
+    The permissions of one that is there already are kept.
 
     Raises:
         OSError: It cannot be written; what was there is as it was.
@@ -52,11 +46,7 @@ def replace_file(path: Path, data: bytes) -> None:
 
 
 def give_name(part: Path, path: Path) -> None:
-    """Rename a finished file, never over another.
-
-    Args:
-        part: Its temporary name, in the same directory.
-        path: Its name.
+    """Rename a finished file within its directory, never over another.
 
     Raises:
         FileExistsError: There is such a file, and it is as it was.
@@ -92,11 +82,7 @@ def refuse_existing(path: Path) -> None:
 
 
 def publish(part: Path, path: Path) -> None:
-    """Give a finished recording its name, never that of another file.
-
-    Args:
-        part: Its temporary name, in the same directory.
-        path: Its name.
+    """Give a finished recording its name in the same directory, never that of another file.
 
     Raises:
         RecordingExistsError: There is such a file.

@@ -49,11 +49,7 @@ class Written(NamedTuple):
 
 
 class RecordingWriter:
-    """Writer of one recording.
-
-    Args:
-        path: The file to be; `path` + `.part` until it is closed.
-        info: What it says about itself.
+    """Writer of one recording, which is called `part` until it is closed.
 
     Raises:
         RecordingExistsError: There is such a file already.
@@ -82,10 +78,9 @@ class RecordingWriter:
             }
 
     def append(self, columns: Mapping[str, Array]) -> None:
-        """Add samples. Every call gives the same columns; thousands of samples at once are best.
+        """Add samples as `ColumnDecoder.decode` returns them, `seq` increasing.
 
-        Args:
-            columns: As `daq.samples.columns.ColumnDecoder.decode` returns them, `seq` increasing.
+        Every call gives the same columns; thousands of samples at once are best.
 
         Raises:
             RecordingFormatError: A sample number that is not above the one before it.
@@ -114,10 +109,7 @@ class RecordingWriter:
             )
 
     def add_clock_pairs(self, pairs: Iterable[tuple[int, int]]) -> None:
-        """Add moments on both clocks.
-
-        Args:
-            pairs: Monotonic clock and Unix time, in ns.
+        """Add moments on both clocks: monotonic and Unix time, in ns.
 
         Raises:
             RecordingWriteError: It cannot be written.
@@ -141,14 +133,10 @@ class RecordingWriter:
             )
 
     def close(self, gaps: Iterable[tuple[int, int]] = ()) -> Written:
-        """Finish the file, check it and give it its name.
+        """Finish the file, check it, give it its name and return what was read back from it.
 
-        Args:
-            gaps: First number and count of missing samples that the sample numbers do not show:
-                those before the first and after the last. Others may be among them.
-
-        Returns:
-            What is in the file, as it was read back.
+        `gaps` are first number and count of missing samples that the sample numbers do not show:
+        those before the first and after the last. Others may be among them.
 
         Raises:
             RecordingExistsError: There is such a file now; what was written stays in `part`.

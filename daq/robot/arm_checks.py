@@ -23,14 +23,7 @@ KINEMATIC_TOLERANCE = 1e-6
 
 
 def check_parts(joint: Joint, path: str, robot: Robot, *, is_driven: bool) -> Iterator[Mistake]:
-    """Check that an arm's joint has a place and a link, and one on the bench a load instead.
-
-    Args:
-        joint: The joint.
-        path: Where it stands.
-        robot: All of it: DH rows place joints only where there is no placement at all.
-        is_driven: Otherwise links need not be known.
-    """
+    """Check that an arm's joint has a place, a driven one a link, and one on the bench a load."""
     if joint.load_inertia_kg_m2 is None:
         # Frames of placements and of DH rows differ: a chain of both would be neither.
         is_placed = all(j.placement is None and j.dh is not None for j in robot.joints)

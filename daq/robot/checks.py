@@ -30,15 +30,7 @@ NUMBERS_PER_JOINT = 12
 
 
 def check_profiles(robot: Robot, profiles: Collection[str]) -> list[Mistake]:
-    """Find what keeps a robot from being driven: no boards, or boards that nobody can speak to.
-
-    Args:
-        robot: The robot.
-        profiles: The wire formats there are; this package does not know them by itself.
-
-    Returns:
-        The problems.
-    """
+    """Find what keeps a robot from being driven: no boards, or of none of these wire formats."""
     if isinstance(robot.boards, Unreadable):
         return []
     if not robot.boards and not _is_meant_to_be_driven(robot):
@@ -53,14 +45,7 @@ def check_profiles(robot: Robot, profiles: Collection[str]) -> list[Mistake]:
 
 
 def check_robot(robot: Robot) -> list[Mistake]:
-    """Find every contradiction in a robot.
-
-    Args:
-        robot: The robot; where `Unreadable` stands for a value, checks that need it are left out.
-
-    Returns:
-        The problems, none for a robot that can be used.
-    """
+    """Find every contradiction in a robot; checks that need an `Unreadable` value are left out."""
     joints = () if isinstance(robot.joints, Unreadable) else robot.joints
     published = robot.published_parameters
     is_driven = _is_meant_to_be_driven(robot)

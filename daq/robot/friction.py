@@ -37,11 +37,7 @@ class FrictionShape:
         return np.sign(speed_rad_s) if smooth_rad_s is None else np.tanh(speed_rad_s / smooth_rad_s)
 
     def column(self, term: str, speed_rad_s: FloatArray) -> FloatArray:
-        """Return what one unit of a term adds to the torque.
-
-        Args:
-            term: As the robot file names it under `terms` of the robot file.
-            speed_rad_s: Speeds, any shape.
+        """Return what one unit of a term, as the robot file names it, adds to the torque.
 
         Raises:
             ValueError: It is not a term of friction.
@@ -61,12 +57,7 @@ class FrictionShape:
         raise ValueError(f"{term!r} is not a term of friction")
 
     def torque_nm(self, values: Mapping[str, float], speed_rad_s: FloatArray) -> FloatArray:
-        """Return τ_f at some speeds, any shape.
-
-        Args:
-            values: Of the terms, by name; others are zero.
-            speed_rad_s: Speeds, any shape.
-        """
+        """Return τ_f at speeds of any shape; terms that are not given are zero."""
         torque = np.zeros_like(speed_rad_s)
         for term, value in values.items():
             torque = torque + value * self.column(term, speed_rad_s)

@@ -54,11 +54,7 @@ def placement_pose(placement: Placement) -> Matrix:
 
 
 def rpy_of(pose: Sequence[Sequence[float]]) -> tuple[float, float, float]:
-    """Return roll, pitch and yaw of Rz(yaw)·Ry(pitch)·Rx(roll); exact in gimbal lock, too.
-
-    Args:
-        pose: Of which the upper left 3×3 is taken.
-    """
+    """Return roll, pitch and yaw of Rz(yaw)·Ry(pitch)·Rx(roll); exact in gimbal lock, too."""
     (a, b, c), (d, e, f), (g, _, _) = (row[:3] for row in pose[:3])
     yaw = math.atan2(d, a) if math.hypot(a, d) > 1e-12 else 0.0
     sine, cosine = math.sin(yaw), math.cos(yaw)
@@ -93,11 +89,8 @@ def joint_poses(robot: Robot) -> tuple[Matrix, ...]:
     """Return the pose of each joint's frame in the turned frame of the joint before it.
 
     Joint i at angle q moves its link by pose i · Rz(q); the parameters of that link refer to the
-    frame after that turn. The first pose is in the base frame.
-
-    Args:
-        robot: Placements place its joints; without them DH rows do. A joint on the bench, which
-            has neither, stands in the base frame.
+    frame after that turn. The first pose is in the base frame. Placements place joints; without
+    them DH rows do. A joint on the bench, which has neither, stands in the base frame.
     """
     placements = [joint.placement for joint in robot.joints if joint.placement is not None]
     if placements:
@@ -111,9 +104,7 @@ def joint_poses(robot: Robot) -> tuple[Matrix, ...]:
 def axes_of(poses: Iterable[Matrix], joint_position_rad: Sequence[float]) -> list[Line]:
     """Return the joint axes as lines, seen from the frame that the last joint turns.
 
-    Args:
-        poses: Of each joint in the turned frame before it.
-        joint_position_rad: One angle per joint.
+    Poses are each in the turned frame of the joint before it.
     """
     axes, frame = [], IDENTITY
     for pose, position in zip(poses, joint_position_rad, strict=True):

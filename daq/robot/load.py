@@ -19,15 +19,9 @@ SUFFIX = ".toml"
 
 
 def load_robot(name_or_path: str, *, profiles: Collection[str] = ()) -> Robot:
-    """Read a robot.
+    """Read a robot by a shipped robot's name such as "laas4", or by the path of a .toml file.
 
-    Args:
-        name_or_path: A shipped robot's name such as "laas4", or the path of a .toml file.
-        profiles: The wire formats that boards may name, for callers that will drive the robot: one
-            without boards is then refused. By default any, and none is needed.
-
-    Returns:
-        The robot.
+    `profiles` as for `parse_robot`.
 
     Raises:
         ConfigError: There is no such robot, its file cannot be read, or it has mistakes; lists all.
@@ -36,13 +30,7 @@ def load_robot(name_or_path: str, *, profiles: Collection[str] = ()) -> Robot:
 
 
 def robot_text(name_or_path: str) -> str:
-    """Return the text of a robot file, exactly as it stands; recordings store it.
-
-    Args:
-        name_or_path: A shipped robot's name such as "laas4", or the path of a .toml file.
-
-    Returns:
-        The text.
+    """Return the text of a robot file, by name or path, exactly as it stands.
 
     Raises:
         ConfigError: There is no such robot, or its file cannot be read.

@@ -23,9 +23,6 @@ def parse_robot(text: str, source: str, *, profiles: Collection[str] = ()) -> Ro
         profiles: The wire formats that boards may name, for callers that will drive the robot: one
             without boards is then refused. By default any, and none is needed.
 
-    Returns:
-        The robot.
-
     Raises:
         ConfigError: The text is not TOML, or the robot has mistakes; lists all of them.
     """
@@ -50,16 +47,7 @@ def parse_robot(text: str, source: str, *, profiles: Collection[str] = ()) -> Ro
 def build_robot(
     data: Mapping[str, object], source: str, *, profiles: Collection[str] = ()
 ) -> Robot:
-    """Read a robot from parsed TOML.
-
-    Args:
-        data: The file's top-level table.
-        source: What to call the file in an error.
-        profiles: The wire formats that boards may name, for callers that will drive the robot: one
-            without boards is then refused. By default any, and none is needed.
-
-    Returns:
-        The robot.
+    """Read a robot from parsed TOML, the file's top-level table; else as `parse_robot`.
 
     Raises:
         ConfigError: The robot has mistakes; lists all of them.

@@ -58,14 +58,10 @@ class Unreadable:
 def read_struct(
     struct: type[StructType], data: Mapping[str, object]
 ) -> tuple[StructType, list[Mistake]]:
-    """Read a table into a Struct.
+    """Read a table, as `tomllib` returns it, into a Struct; return it and every mistake.
 
-    Args:
-        struct: The Struct to fill; its fields may be Structs, tuples, dicts and single values.
-        data: The table, as `tomllib` returns it.
-
-    Returns:
-        The Struct and every mistake found. With mistakes, the values concerned are `Unreadable`.
+    Fields may be Structs, tuples, dicts and single values. With mistakes, the values concerned are
+    `Unreadable`.
     """
     problems: list[Mistake] = []
     return _read_table(struct, data, "", problems), problems

@@ -12,12 +12,8 @@ from daq.robot.geometry import Matrix, joint_poses
 def make_model(robot: Robot) -> pin.Model:
     """Return the chain of a robot: revolute joints about z, at `joint_poses`, named as the robot's.
 
-    Args:
-        robot: The description. A link that is not known weighs nothing; a joint on the bench
-            turns the inertia of its load.
-
-    Returns:
-        The model, without friction and rotors, with the robot's gravity and limits.
+    It has the robot's gravity and limits, but no friction and rotors. A link that is not known
+    weighs nothing; a joint on the bench turns the inertia of its load.
     """
     model = pin.Model()
     model.name = robot.name

@@ -203,11 +203,7 @@ class ColumnDecoder:
         return InvalidFrames(seq[order], number[order], size[order], frame[order])
 
     def recording_info(self, name: str) -> RecordingInfo:
-        """Return what a recording of this session says about itself.
-
-        Args:
-            name: Of the recording.
-        """
+        """Return what a recording of this session says about itself."""
         session = self.session
         return RecordingInfo(
             session=session.session,

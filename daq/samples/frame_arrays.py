@@ -16,12 +16,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class FrameArrays:
-    """The frames of a board in one direction.
-
-    Args:
-        layout: Their table.
-        framing: How they are wrapped.
-        part: The field of a sample that holds them.
+    """The frames of a board in one direction, which are in the field `part` of a sample.
 
     Attributes:
         fields: The table's lines by name.

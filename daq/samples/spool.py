@@ -132,11 +132,7 @@ class SpoolWriter:
         _SLOT.pack_into(self._map, start, seq, size, _MARK)
 
     def close(self, *, unlink: bool) -> None:
-        """Let go of the file.
-
-        Args:
-            unlink: Remove it, too. Otherwise the recorder does when it has all of it.
-        """
+        """Let go of the file; unless it is removed here, the recorder does once it has all."""
         if self._map.closed:
             return
         if unlink:
@@ -156,9 +152,6 @@ def _not_made(path: Path, error: OSError, size: int) -> SpoolError:
 
 class SpoolReader:
     """Everybody else's side; it changes nothing.
-
-    Args:
-        path: The file.
 
     Attributes:
         session_data: The session as its bytes.

@@ -74,15 +74,9 @@ class CommandClient:
             raise
 
     def ask(self, command: AnyCommand, payload: bytes = b"", timeout_s: float = TIMEOUT_S) -> Any:
-        """Give a command and wait for its answer.
+        """Give a command, with its binary part if it has one, and wait for its answer.
 
-        Args:
-            command: What to do; its `id` is filled in here.
-            payload: The binary part, for the command that has one.
-            timeout_s: How long to wait.
-
-        Returns:
-            The result: a `LoopStatus` for `Status`, else plain JSON values.
+        Returns a `LoopStatus` for `Status`, else plain JSON values.
 
         Raises:
             CommandRefusedError: The loop refuses; nothing has changed.
@@ -116,11 +110,7 @@ class CommandClient:
         return status
 
     def tell(self, command: AnyCommand) -> bool:
-        """Give a command and do not wait, neither to send it nor for its answer.
-
-        Returns:
-            Whether it is on its way.
-        """
+        """Give a command and wait for nothing; return whether it is on its way."""
         with contextlib.suppress(zmq.Again):  # throw away the answers to earlier ones
             while True:
                 self._socket.recv_multipart(zmq.NOBLOCK)

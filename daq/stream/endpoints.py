@@ -38,10 +38,7 @@ class RobotEndpoints(NamedTuple):
 
 
 def robot_endpoints(where: Where = None) -> RobotEndpoints:
-    """Return the sockets of a robot.
-
-    Args:
-        where: Its runtime directory (by default the usual one) or its address `tcp://HOST:PORT`.
+    """Return the sockets of a robot, by its runtime directory or address `tcp://HOST:PORT`.
 
     Raises:
         ConfigError: The directory is not there or open to others, or it is not such an address.

@@ -86,11 +86,7 @@ class BadRequestError(RefusedError):
 
 
 def read_request(data: bytes, payload: bytes | None) -> ClientRequest:
-    """Return the command in a request.
-
-    Args:
-        data: The JSON part.
-        payload: The binary part, None when there is none.
+    """Return the command in a request: its JSON part, and its binary part if there is one.
 
     Raises:
         BadRequestError: It is malformed, oversized or unknown.
@@ -137,9 +133,6 @@ def carry_out(request: RawRequest, handler: Handler, *, expires_ns: int = 0) -> 
         handler: Does it.
         expires_ns: When it is too late, on the monotonic clock; 0 for never. The request may have a
             moment of its own. It is never too late for a stop.
-
-    Returns:
-        The answer.
 
     Raises:
         Exception: What the handler raised, unless it is a `RefusedError`.

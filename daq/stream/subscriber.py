@@ -122,10 +122,7 @@ class Subscriber:
         return tuple(joint.name for joint in self._decoder.robot.joints) if self._decoder else ()
 
     def receive(self, timeout_s: float | None = None) -> LiveBatch:
-        """Return the next batch.
-
-        Args:
-            timeout_s: How long to wait; by default as given at the beginning.
+        """Return the next batch; waits as long as given at the beginning, unless told otherwise.
 
         Raises:
             StreamTimeoutError: Nothing came: there is no loop, or it does not know our key.

@@ -37,12 +37,8 @@ class UnevenRowsError(TableError):
 def damaged(path: Path, *kinds: type[Exception], part: str = "") -> Iterator[None]:
     """Turn what a library raises for damaged contents into a `TableError`.
 
-    Only around its calls: a mistake of ours must not be called a damaged file.
-
-    Args:
-        path: The file.
-        kinds: What the library raises.
-        part: Name of the array concerned.
+    Only around its calls: a mistake of ours must not be called a damaged file. `part` is the array
+    concerned.
     """
     try:
         yield

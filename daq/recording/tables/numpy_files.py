@@ -43,11 +43,7 @@ def read_npy(path: Path) -> NDArray[np.float64]:
 
 
 def read_npz(path: Path, *, only: Collection[str] | None = None) -> Arrays:
-    """Read the arrays of an NPZ file.
-
-    Args:
-        path: The file.
-        only: The names to read; None for all.
+    """Read the arrays of an NPZ file, or only those named.
 
     Raises:
         TableError: It is damaged or too large.

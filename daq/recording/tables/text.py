@@ -70,14 +70,11 @@ class TextTable(NamedTuple):
 
 
 def read_text(path: Path, delimiter: str | None = None) -> TextTable:
-    """Read a table of numbers.
+    """Read a table of numbers; it may have no rows.
 
     Args:
         path: The file, UTF-8 or UTF-16 with a byte order mark, compressed if it is called `.gz`.
         delimiter: Between cells; None to find out, a blank for any white space.
-
-    Returns:
-        The table; it may have no rows.
 
     Raises:
         TableError: A cell is not a number, rows differ in length, or there is too much.

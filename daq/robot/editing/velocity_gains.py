@@ -12,13 +12,7 @@ HELD_INTEGRAL_RAD_S = 4.0
 
 
 def choose_gains(joint: DrivenJoint, motor: Motor, *, is_reference_held: bool) -> Gains:
-    """Choose gains that follow constant speeds calmly, rounded to two digits.
-
-    Args:
-        joint: Its drive and load.
-        motor: Its motor.
-        is_reference_held: Whether its board holds the reference between frames.
-    """
+    """Choose gains that follow constant speeds calmly, rounded to two digits."""
     drive = joint.drive
     load_kg_m2 = (joint.load_inertia_kg_m2 or 0.0) / drive.gear_reduction**2
     inertia_kg_m2 = max(drive.rotor_inertia_kg_m2 + load_kg_m2, 1e-7)

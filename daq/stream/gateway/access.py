@@ -21,11 +21,9 @@ _REQUEST_PARTS = 9
 
 
 class Access:
-    """Doorkeeper of the connections in a context. Make it before the sockets that need it.
+    """Doorkeeper of the connections in a context, made before the sockets that need it.
 
-    Args:
-        context: The context of those sockets.
-        keys: The robot's keys; `keys.allowed` are the clients.
+    It lets in the clients of the robot's `keys.allowed`.
 
     Attributes:
         socket: To wait for questions; not to be used otherwise.
@@ -38,11 +36,7 @@ class Access:
         self.socket.bind(_ENDPOINT)
 
     def poll(self) -> bool:
-        """Decide about at most one connection that is waiting; never blocks.
-
-        Returns:
-            Whether there was one.
-        """
+        """Decide about at most one waiting connection, if there is one; never blocks."""
         try:
             parts = self.socket.recv_multipart(_NOBLOCK)
         except zmq.Again:

@@ -18,12 +18,7 @@ _EXPIRES_NS = round(EXPIRES_S * 1e9)
 
 
 class CommandPort:
-    """The end at which the loop carries out what clients ask for.
-
-    Args:
-        pair: The loop's end.
-        handler: Carries out commands.
-    """
+    """The end at which the loop carries out what clients ask for."""
 
     def __init__(self, pair: socket.socket, handler: Handler) -> None:
         self._pair = pair
@@ -34,10 +29,7 @@ class CommandPort:
         self._is_open = True
 
     def poll(self) -> bool:
-        """Handle at most one request; never blocks.
-
-        Returns:
-            Whether there was one.
+        """Handle at most one request and return whether there was one; never blocks.
 
         Raises:
             Exception: What the handler raised, unless it is a `RefusedError`; the client gets no

@@ -29,12 +29,8 @@ class CommandServer:
     """A ROUTER socket that answers requests; see `daq.stream.messages`.
 
     ZeroMQ takes clients in turn, and the queue of each is bounded. A client that does not read its
-    answers loses them.
-
-    Args:
-        context: Of this process.
-        endpoints: Where clients come to. Hold a `RuntimeLock` before binding local ones.
-        curve: The robot's keys; needed for `tcp://`, and then an `Access` too.
+    answers loses them. Hold a `RuntimeLock` before binding local endpoints; `tcp://` needs the
+    robot's keys and an `Access`.
 
     Raises:
         ConfigError: An endpoint that is open to everyone.

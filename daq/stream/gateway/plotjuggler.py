@@ -25,10 +25,6 @@ _MORE = int(zmq.NOBLOCK | zmq.SNDMORE)
 class PlotJugglerStream:
     """Publisher of `[topic, MessagePack map, time in decimal ASCII seconds]`.
 
-    Args:
-        context: Of the loop's process.
-        port: On 127.0.0.1.
-
     Raises:
         BindError: The port is taken.
     """
@@ -53,9 +49,7 @@ class PlotJugglerStream:
     def send(self, time_s: bytes, values: bytes) -> None:
         """Publish values of one moment; never blocks, so that slow subscribers miss some.
 
-        Args:
-            time_s: When, in decimal ASCII.
-            values: A MessagePack map of numbers and booleans by name.
+        The time is decimal ASCII, the values are a MessagePack map of numbers and booleans by name.
         """
         send = self._socket.send
         send(TOPIC, _MORE)

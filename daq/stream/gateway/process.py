@@ -56,15 +56,8 @@ _POLLIN = int(zmq.POLLIN)
 class Gateway:
     """The sockets, and what goes through them.
 
-    One request is with the loop at a time; the others wait in a `RequestQueue`.
-
-    Args:
-        settings: What to open.
-        keys: The robot's, when the settings name some.
-        stream: Our end of the stream pair.
-        commands: Our end of the command pair.
-        life: How many gateways there have been.
-        pulse: Beats while we are alive.
+    One request is with the loop at a time; the others wait in a `RequestQueue`. This is gateway
+    number `life`; the pulse beats while it is alive.
 
     Raises:
         BindError: An endpoint that the system refuses.

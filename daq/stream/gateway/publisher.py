@@ -22,13 +22,10 @@ _MORE = int(zmq.NOBLOCK | zmq.SNDMORE)
 
 
 class Publisher:
-    """The PUB socket.
+    """The PUB socket. The sockets of a killed loop are replaced.
 
-    Args:
-        context: Of this process.
-        endpoints: Where subscribers come to. The sockets of a killed loop are replaced; hold a
-            `RuntimeLock`, or those of a living one are too.
-        curve: The robot's keys; needed for `tcp://`, and then an `Access` too.
+    Hold a `RuntimeLock`, or those of a living one are too. `tcp://` needs the robot's keys and an
+    `Access`.
 
     Raises:
         ConfigError: An endpoint that is open to everyone.

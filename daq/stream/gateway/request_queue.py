@@ -31,11 +31,7 @@ class Asked(NamedTuple):
 
 
 class RequestQueue:
-    """The queue of requests that wait for the loop.
-
-    Args:
-        now_s: Monotonic clock.
-    """
+    """The queue of requests that wait for the loop."""
 
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
         self._now_s = now_s

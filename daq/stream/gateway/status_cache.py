@@ -16,11 +16,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class StatusCache:
-    """The last status, kept for a moment unless a command has come after it.
-
-    Args:
-        now_s: Monotonic clock.
-    """
+    """The last status, kept for a moment unless a command has come after it."""
 
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
         self._now_s = now_s
