@@ -1,7 +1,7 @@
 """The robot description: one TOML file, one frozen value, shared by everyone.
 
 One of the two contract packages that every other package may import. It needs only msgspec and
-knows nothing of links, boards or wires.
+NumPy, and knows nothing of links, boards or wires.
 """
 
 from daq.robot.bodies import DhRow, Inertia, JointDynamics, Link, LinkBounds, Placement

@@ -4,8 +4,7 @@
 τ_f(v) = fv·v + fc·σ(v) + off + fva·|v| + fst·σ(v)·exp(−(v/v_s)²)
 ```
 
-σ is the sign of the speed, or tanh(v/v₀) where a step will not do. Not imported by `daq.robot`
-itself: it needs NumPy, which a robot's description does not.
+σ is the sign of the speed, or tanh(v/v₀) where a step will not do.
 """
 
 from __future__ import annotations

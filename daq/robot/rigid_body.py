@@ -6,7 +6,7 @@ import numpy as np
 import pinocchio as pin
 
 from daq.robot.description import Joint, Robot
-from daq.robot.geometry import Matrix, joint_poses
+from daq.robot.geometry import joint_poses
 
 
 def make_model(robot: Robot) -> pin.Model:
@@ -24,7 +24,7 @@ def make_model(robot: Robot) -> pin.Model:
         parent = model.addJoint(
             parent,
             pin.JointModelRZ(),
-            _placement(pose),
+            pin.SE3(pose),
             joint.name,
             np.array([limits.torque_max_nm]),
             np.array([limits.velocity_max_rad_s]),
@@ -33,11 +33,6 @@ def make_model(robot: Robot) -> pin.Model:
         )
         model.appendBodyToJoint(parent, _inertia(joint), pin.SE3.Identity())
     return model
-
-
-def _placement(pose: Matrix) -> pin.SE3:
-    matrix = np.array(pose)
-    return pin.SE3(matrix[:3, :3], matrix[:3, 3])
 
 
 def _inertia(joint: Joint) -> pin.Inertia:

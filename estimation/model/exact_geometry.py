@@ -36,7 +36,7 @@ def meant_robot(robot: Robot) -> Robot:
         A robot with placements and gravity only, its frames those of `robot` up to `ANGLE_RAD` and
         `LENGTH`.
     """
-    poses = [np.array(pose) for pose in joint_poses(robot)]
+    poses = joint_poses(robot)
     offsets = np.array([pose[:3, 3] for pose in poses])
     # What joint 1 stands on does not matter, but how its axis stands to gravity does.
     gravity = poses[0][:3, :3].T @ np.array(robot.gravity_m_s2)
@@ -48,7 +48,7 @@ def meant_robot(robot: Robot) -> Robot:
         Joint(
             name=joint.name,
             limits=joint.limits,
-            placement=Placement(xyz_m=tuple(offset.tolist()), rpy_rad=rpy_of(turn.tolist())),
+            placement=Placement(xyz_m=tuple(offset.tolist()), rpy_rad=rpy_of(turn)),
         )
         for joint, offset, turn in zip(robot.joints, offsets, turns, strict=True)
     )
@@ -69,17 +69,10 @@ def _meant_turn(turn: FloatArray) -> FloatArray:
     else:
         before = math.atan2(turn[0, 2], -turn[1, 2])
         after = math.atan2(turn[2, 0], turn[2, 1])
-    return _about_z(_meant_angle(before)) @ _about_x(tilt) @ _about_z(_meant_angle(after))
+    turned = rotation(2, _meant_angle(before)) @ rotation(0, tilt)
+    return (turned @ rotation(2, _meant_angle(after)))[:3, :3]
 
 
 def _meant_angle(angle_rad: float) -> float:
     nearest = _STEP_RAD * round(angle_rad / _STEP_RAD)
     return nearest if abs(angle_rad - nearest) < ANGLE_RAD else angle_rad
-
-
-def _about_x(angle_rad: float) -> FloatArray:
-    return np.array(rotation(0, angle_rad))[:3, :3]
-
-
-def _about_z(angle_rad: float) -> FloatArray:
-    return np.array(rotation(2, angle_rad))[:3, :3]

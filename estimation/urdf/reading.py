@@ -100,7 +100,7 @@ def _joint_lines(part: ChainJoint, name: str, warnings: list[str]) -> Iterator[s
     yield ""
     yield "[joints.placement]"
     yield f"xyz_m = {_array(part.pose[:3, 3].tolist())}"
-    yield f"rpy_rad = {_array(rpy_of(part.pose.tolist()))}"
+    yield f"rpy_rad = {_array(rpy_of(part.pose))}"
     if joint.reduction is not None and joint.reduction != 1.0:
         yield ""
         yield "[joints.transmission]"

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from daq.robot.geometry import multiply, rotation, translation
+from daq.robot.geometry import rotation, translation
 from estimation.errors import UrdfError
 from estimation.types import FloatArray
 
@@ -276,7 +276,7 @@ class _Reader:
         origin = element.find("origin")
         roll, pitch, yaw = self._vector(origin, "rpy", where, (0.0, 0.0, 0.0))
         shift = translation(*self._vector(origin, "xyz", where, (0.0, 0.0, 0.0)))
-        return np.array(multiply(shift, rotation(2, yaw), rotation(1, pitch), rotation(0, roll)))
+        return shift @ rotation(2, yaw) @ rotation(1, pitch) @ rotation(0, roll)
 
     def _vector(
         self, element: ET.Element | None, key: str, where: str, default: Vector3

@@ -109,9 +109,9 @@ def _missing_lines(robot: Robot, terms: list[dict[str, _Value]]) -> Iterator[str
 def _joint_lines(
     joint: Joint, pose: Matrix, parent: str, stated: tuple[float, float] | None
 ) -> Iterator[str]:
-    limits, matrix = joint.limits, np.array(pose)
+    limits = joint.limits
     yield f'  <joint name="{joint.name}" type="revolute">'
-    yield f"    {_origin(matrix[:3, 3].tolist(), rpy_of(matrix.tolist()))}"
+    yield f"    {_origin(pose[:3, 3].tolist(), rpy_of(pose))}"
     yield f'    <parent link="{parent}"/>'
     yield f'    <child link="{joint.name}_link"/>'
     yield '    <axis xyz="0 0 1"/>'

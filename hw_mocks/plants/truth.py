@@ -113,7 +113,7 @@ def _change_link(link: Link, change: Matrix) -> Link:
     The mass and the second moment about any plane are quadratic forms of J; each changes by the
     factor uᵀ·exp(S)·u with a unit vector u, which is why the spread is that of all of them.
     """
-    root = np.linalg.cholesky(np.array(pseudo_inertia(link)))
+    root = np.linalg.cholesky(pseudo_inertia(link))
     eigenvalues, eigenvectors = np.linalg.eigh(change)
     factor = root @ eigenvectors * np.exp(eigenvalues / 2.0)
     moments = factor @ factor.T

@@ -304,5 +304,5 @@ def _homing_notes(path: Path, not_homed: int) -> tuple[str, ...]:
 
 
 def _kinematics(robot: Robot) -> tuple[object, ...]:
-    poses = joint_poses(robot)
+    poses = np.array(joint_poses(robot)).ravel().tolist()
     return (robot.gravity_m_s2, robot.coupling, *(joint.name for joint in robot.joints), *poses)

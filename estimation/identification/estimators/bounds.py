@@ -153,7 +153,7 @@ def _ellipsoid(robot: Robot, index: int, joint: Joint) -> Ellipsoid | None:
         return None
     points = [np.zeros(3), np.array(link.first_moment_kg_m) / link.mass_kg]
     if index + 1 < len(robot.joints):
-        points.append(np.array([row[3] for row in joint_poses(robot)[index + 1][:3]]))
+        points.append(joint_poses(robot)[index + 1][:3, 3])
     elif link.tip_m is not None:
         points.append(np.array(link.tip_m))
     low, high = np.min(points, axis=0), np.max(points, axis=0)

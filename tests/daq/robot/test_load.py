@@ -2,8 +2,6 @@
 
 import errno
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -101,23 +99,3 @@ def test_hostile_text_is_refused(text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_robot(text, "hostile.toml")
     assert len(str(caught.value)) < 1500
-
-
-@pytest.mark.system
-def test_the_package_needs_only_msgspec() -> None:
-    code = "import sys, daq.robot; daq.robot.load_robot('laas4'); print(*sys.modules)"
-    result = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True
-    )
-    packages = {name.partition(".")[0] for name in result.stdout.split()}
-    # What the interpreter's own start-up hooks (.pth files) bring in is not ours.
-    bare = subprocess.run(
-        [sys.executable, "-c", "import sys; print(*sys.modules)"],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    at_start = {name.partition(".")[0] for name in bare.stdout.split()}
-    # msgspec itself looks for typing_extensions.
-    expected = {"daq", "msgspec", "typing_extensions"}
-    assert packages - at_start - sys.stdlib_module_names <= expected
