@@ -19,10 +19,10 @@ from typing import Protocol
 
 import msgspec
 
-from daq.errors import DaqError
-from daq.recorder.conversion import Conversion, convert_journal
+from daq.recorder.conversion import Conversion
+from daq.recorder.recovery import recover
+from daq.recorder.spools import Spools
 from daq.system.runtime_directory import RuntimeDirectory
-from firmware_protocol.errors import ProtocolError
 
 _NICENESS = 10
 _RETRY_FIRST_S, _RETRY_MAX_S = 60.0, 3600.0
@@ -56,14 +56,10 @@ class InlineConverter:
 
     def start(self, journal: Path) -> None:
         """Convert a journal."""
-        try:
-            result = convert_journal(journal)
-        except (DaqError, ProtocolError, OSError) as error:
-            _logger.error("%s; the journal stays", error)
-            code = error.code if isinstance(error, DaqError) else ""
-            result = Conversion(journal=str(journal), problem=str(error), code=code)
-        else:
-            _log(result)
+        result = recover(journal, Spools(None))
+        if result.problem:
+            _logger.error("%s; the journal stays", result.problem)
+        _log(result)
         self.results.append(result)
 
     def poll(self) -> None:

@@ -52,8 +52,7 @@ def check_robot(robot: Robot) -> list[Mistake]:
     checks = [
         _check_driven(robot) if is_driven else iter(()),
         _check_bus(robot),
-        _check_some(robot.joints, "joints"),
-        _check_few(robot.joints, "joints"),
+        _check_count(robot.joints),
         _check_unique(robot.boards, "boards", "name", lambda board: (board.name,)),
         _check_unique(robot.boards, "boards", "spi.device", lambda board: (board.spi.device,)),
         _check_unique(robot.joints, "joints", "name", lambda joint: (joint.name,)),
@@ -69,8 +68,8 @@ def check_robot(robot: Robot) -> list[Mistake]:
         path = f"joints[{index}]"
         checks += [
             _check_joint_driven(joint, path) if is_driven else iter(()),
-            _check_board(joint, path, robot),
-            _check_motor(joint, path, robot),
+            _check_known(joint, path, "board", lambda: [board.name for board in robot.boards]),
+            _check_known(joint, path, "motor", lambda: list(robot.motors)),
             _check_current(joint, path, robot),
             _check_direction(joint, path),
             _check_positions(joint, path),
@@ -137,14 +136,11 @@ def _check_terms(robot: Robot) -> Iterator[Mistake]:
             yield Mistake(f"estimation.terms[{index}]", show(term), "each term once")
 
 
-def _check_some(tables: Sequence[object], path: str) -> Iterator[Mistake]:
-    if not tables:
-        yield Mistake(path, show(tables), "at least one")
-
-
-def _check_few(tables: Sequence[object], path: str) -> Iterator[Mistake]:
-    if len(tables) > JOINTS_MAX:
-        yield Mistake(path, show(tables), f"at most {JOINTS_MAX} joints")
+def _check_count(joints: Sequence[Joint]) -> Iterator[Mistake]:
+    if not joints:
+        yield Mistake("joints", show(joints), "at least one")
+    elif len(joints) > JOINTS_MAX:
+        yield Mistake("joints", show(joints), f"at most {JOINTS_MAX} joints")
 
 
 def _check_unique(
@@ -167,20 +163,13 @@ def _output(joint: Joint) -> tuple[Hashable, ...]:
     return () if joint.drive is None else (joint.drive.output, joint.drive.board)
 
 
-def _check_board(joint: Joint, path: str, robot: Robot) -> Iterator[Mistake]:
-    if joint.drive is not None and robot.boards:
-        names = [board.name for board in robot.boards]
-        yield from _check_known(joint.drive.board, names, f"{path}.drive.board")
-
-
-def _check_motor(joint: Joint, path: str, robot: Robot) -> Iterator[Mistake]:
-    if joint.drive is not None and robot.motors:
-        yield from _check_known(joint.drive.motor, list(robot.motors), f"{path}.drive.motor")
-
-
-def _check_known(name: str, known: list[str], path: str) -> Iterator[Mistake]:
-    if name not in known:
-        yield Mistake(path, show(name), f"one of {', '.join(known)}")
+def _check_known(
+    joint: Joint, path: str, key: str, names: Callable[[], list[str]]
+) -> Iterator[Mistake]:
+    if joint.drive is not None and (known := names()):
+        name = getattr(joint.drive, key)
+        if name not in known:
+            yield Mistake(f"{path}.drive.{key}", show(name), f"one of {', '.join(known)}")
 
 
 def _check_current(joint: Joint, path: str, robot: Robot) -> Iterator[Mistake]:

@@ -24,8 +24,7 @@ import msgspec
 from daq.errors import DaqError
 from daq.stream.errors import BindError
 from daq.stream.gateway.packets import GatewayReport, GatewaySettings
-from daq.stream.gateway.process import Gateway, send_report
-from daq.stream.gateway.pulse import Pulse
+from daq.stream.gateway.process import Gateway, Pulse, send_report
 from daq.stream.keys import load_keys
 from daq.system.locks import FileLock, LockHeldError
 

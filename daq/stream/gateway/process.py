@@ -11,7 +11,9 @@ rest. Whatever clients do to it, the loop goes on; when they bring it down it is
 from __future__ import annotations
 
 import math
+import mmap
 import socket
+import struct
 import time
 from typing import Any
 
@@ -34,7 +36,6 @@ from daq.stream.gateway.packets import (
 )
 from daq.stream.gateway.plotjuggler import PlotJugglerStream
 from daq.stream.gateway.publisher import Publisher
-from daq.stream.gateway.pulse import Pulse
 from daq.stream.gateway.request_queue import Asked, RequestQueue
 from daq.stream.gateway.status_cache import StatusCache
 from daq.stream.keys import Keys
@@ -51,6 +52,29 @@ _LINGER_MS = 200
 _NO_ANSWER = RefusedError("no-answer", "the loop does not answer: nothing was done")
 _TOO_LATE = RefusedError("too-late", "this waited for too long: nothing was done")
 _POLLIN = int(zmq.POLLIN)
+_COUNT = struct.Struct("<Q")
+
+
+class Pulse:
+    """Memory that the keeper shares with its gateway; a living gateway counts in it."""
+
+    def __init__(self) -> None:
+        self._memory = mmap.mmap(-1, _COUNT.size)
+        self._seen = 0
+
+    def beat(self) -> None:
+        """Show that this process is alive."""
+        _COUNT.pack_into(self._memory, 0, self._count + 1)
+
+    def was_felt(self) -> bool:
+        """Whether there was a beat since this was asked last."""
+        before, self._seen = self._seen, self._count
+        return self._seen != before
+
+    @property
+    def _count(self) -> int:
+        count: int = _COUNT.unpack_from(self._memory)[0]
+        return count
 
 
 class Gateway:
