@@ -1,7 +1,7 @@
 """From the recording of a bench test to its result: the same from the file as right after the test.
 
-Puts the parts together (`record`, `plateaus`, `models`, `extras`, `load_arm`) and adds what goes
-beyond single plateaus: drift, warnings, the curves of the figure.
+Puts the parts together (`record`, `plateaus`, `models`, `breakaway_inertia`, `load_arm`) and adds what
+goes beyond single plateaus: drift, warnings, the curves of the figure.
 """
 
 from __future__ import annotations
@@ -47,13 +47,6 @@ class BenchAnalysis(NamedTuple):
 
 def analyse_bench(path: str | os.PathLike[str], *, made_by: str = "") -> BenchAnalysis:
     """Analyse the recording of a bench test.
-
-    Args:
-        path: The recording.
-        made_by: Version of the software, for the result.
-
-    Returns:
-        The result and its picture.
 
     Raises:
         RecordingError: The file is not a recording.
@@ -128,11 +121,7 @@ def analyse_bench(path: str | os.PathLike[str], *, made_by: str = "") -> BenchAn
 
 
 def explain_end(path: str | os.PathLike[str]) -> str:
-    """Return what the samples show of the end of a test that failed; empty if nothing.
-
-    Args:
-        path: The recording.
-    """
+    """Return what the samples show of the end of a test that failed; empty if nothing."""
     with open_recording(path) as recording:
         record = read_record(recording)
     last_s = record.t_s[-1] if len(record.t_s) else 0.0

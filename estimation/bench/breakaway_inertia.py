@@ -35,10 +35,6 @@ def find_breakaway(record: JointRecord, inertia_kg_m2: float) -> EstimatedQuanti
 
     Just after the motor has left its place, K_i·iq − J_eq·a = κ·f_s·sgn − C₁·cos 6pθ − C₂·sin 6pθ:
     friction, less what cogging gives there. Least squares over all ramps tell the two apart.
-
-    Args:
-        record: The test.
-        inertia_kg_m2: J_eq.
     """
     found = [
         onset for span in record.ramps if (onset := _onset(record, span, inertia_kg_m2)) is not None
@@ -99,13 +95,7 @@ def _onset(record: JointRecord, span: Span, inertia_kg_m2: float) -> tuple[float
 def find_inertia(
     record: JointRecord, viscous_nms: float, generator: np.random.Generator
 ) -> EstimatedQuantity | None:
-    """J_eq at the motor; None when there are too few steps.
-
-    Args:
-        record: The test.
-        viscous_nms: b_eq, from the sweep.
-        generator: Of the bootstrap.
-    """
+    """Find J_eq at the motor, with b_eq from the sweep; None when there are too few steps."""
     phases = [phase for span in record.steps for phase in _phases(record, span)]
     if len(phases) < _PHASES_MIN:
         return None

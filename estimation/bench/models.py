@@ -98,10 +98,6 @@ def interval_of(value: float, replicates: FloatArray, degrees: int) -> tuple[flo
 def fit_models(points: Points, generator: np.random.Generator) -> list[ModelFit]:
     """Fit every model that the plateaus can tell apart, the simplest first.
 
-    Args:
-        points: The plateaus that are used.
-        generator: Of the bootstrap.
-
     Raises:
         DatasetError: There are too few plateaus, or all turn the same way.
     """

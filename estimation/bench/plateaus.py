@@ -17,14 +17,7 @@ from estimation.bench.window import PlateauWindow
 
 
 def find_plateaus(record: JointRecord) -> list[Plateau]:
-    """Average every plateau of a test, and say why one is not used.
-
-    Args:
-        record: The test.
-
-    Returns:
-        All that were driven, in their order.
-    """
+    """Average every plateau of a test, in order, and say why one is not used."""
     is_held = not record.behaviour.is_reference_advanced
     gains = choose_gains(record.joint, record.motor, is_reference_held=is_held)
     per_repetition = max(1, record.header.plateaus // record.header.repetitions)

@@ -36,12 +36,7 @@ class Rejection(NamedTuple):
 
 
 def find_problem(window: PlateauWindow, gains_advice: str) -> Rejection | None:
-    """Why a plateau is not used; None if nothing speaks against it.
-
-    Args:
-        window: What would be averaged.
-        gains_advice: What to try when the gains are wrong.
-    """
+    """Why a plateau is not used; None if nothing speaks against it."""
     if not window.is_settled:
         spent_s = window.record.t_s[window.span.end] - window.record.t_s[window.span.begin]
         return Rejection(
@@ -175,13 +170,7 @@ def _check_drift(window: PlateauWindow, gains_advice: str) -> str:
 
 
 def find_encoder_gap(record: JointRecord, rows: Rows, fastest_rad_s: float) -> str:
-    """Positions that jump by more than the motor can have turned, in words; empty if none do.
-
-    Args:
-        record: The test.
-        rows: Where to look; rows without a valid position are left out.
-        fastest_rad_s: Speed of the motor there.
-    """
+    """Tell of positions that jump by more than a motor of this speed can turn; empty if none do."""
     rows = rows[np.isfinite(record.angle_rad[rows])]
     if len(rows) < 2:
         return ""

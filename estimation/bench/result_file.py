@@ -32,13 +32,7 @@ class _Label(msgspec.Struct):
 
 
 def read_result(path: str | Path) -> BenchResult:
-    """Read a bench result.
-
-    Args:
-        path: The file.
-
-    Returns:
-        What it says; every number is finite.
+    """Read a bench result; every number in it is finite.
 
     Raises:
         DatasetError: It cannot be read, is not a bench result, is damaged or of a newer version.
@@ -77,10 +71,6 @@ def read_result(path: str | Path) -> BenchResult:
 
 def write_result(path: str | Path, result: BenchResult) -> None:
     """Write a bench result; a file of that name is replaced.
-
-    Args:
-        path: The file.
-        result: What to write.
 
     Raises:
         DatasetError: A number is not finite, which JSON cannot say, or the file cannot be written.

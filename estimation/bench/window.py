@@ -33,10 +33,6 @@ left for it to be worth it."""
 class PlateauWindow:
     """What is averaged of one plateau.
 
-    Args:
-        record: The test.
-        span: The plateau.
-
     Attributes:
         target_rad_s: Speed that was commanded, at the motor.
         is_settled: Whether the loop has seen it settle.

@@ -34,15 +34,7 @@ _CURRENT = re.compile(r"curr|ampere|(?<![a-z])(i|i_?qs?|cur|amps?)(?![a-z])", re
 
 
 def check_names(torques: Taken, mapped: str) -> list[str]:
-    """Whether columns that are taken for torques are called currents, and nobody stated a unit.
-
-    Args:
-        torques: The columns.
-        mapped: What `--map tau_nm` says.
-
-    Returns:
-        Sentences about what is odd.
-    """
+    """Say so if columns that `--map tau_nm` takes are called currents, and nobody stated a unit."""
     if torques.has_stated_unit or not any(_CURRENT.search(name) for name in torques.names):
         return []
     return [
@@ -106,17 +98,7 @@ def check_velocity(q_rad: FloatArray, dq_rad_s: FloatArray, t_s: FloatArray) -> 
 
 
 def check_ranges(robot: Robot, q_rad: FloatArray, tau_nm: FloatArray, t_s: FloatArray) -> list[str]:
-    """Whether positions and torques are within what the robot file says.
-
-    Args:
-        robot: Its limits.
-        q_rad: Shape (n, joints).
-        tau_nm: Likewise.
-        t_s: When, shape (n,).
-
-    Returns:
-        Sentences about what is odd.
-    """
+    """Say where positions and torques, (n, joints), are beyond what the robot file says."""
     notes = []
     alone, alone_nm = find_outliers(q_rad), find_outliers(tau_nm)
     for number, joint in enumerate(robot.joints):

@@ -40,11 +40,6 @@ class SourceColumn:
 def select_columns(files: Sequence[ArrayFile], key: str, text: str) -> list[SourceColumn]:
     """Return the columns that one source names.
 
-    Args:
-        files: Where to look.
-        key: The quantity they are for.
-        text: The source.
-
     Raises:
         OptionError: There are none, or it is not clear of which file.
     """

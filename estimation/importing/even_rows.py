@@ -120,14 +120,7 @@ def _unwrap(values: dict[str, FloatArray], joints: Sequence[str], rows: Rows) ->
 
 
 def unwrap(q_rad: FloatArray) -> tuple[FloatArray, list[int]]:
-    """Join angles at their wraps.
-
-    Args:
-        q_rad: Shape (n,); where it is NaN nothing is known.
-
-    Returns:
-        The angles, and the rows before which they wrapped.
-    """
+    """Join angles, (n,), at their wraps; return them and the rows before which they wrapped."""
     known = np.flatnonzero(np.isfinite(q_rad))
     steps = np.diff(q_rad[known])
     is_wrap = np.abs(np.abs(steps) - _TURN) < _NEAR_RAD

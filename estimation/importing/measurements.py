@@ -81,11 +81,6 @@ class Measurements:
 def measure(files: Sequence[ArrayFile], robot: Robot, options: ImportOptions) -> Measurements:
     """Make measurements of a robot out of files.
 
-    Args:
-        files: With equal numbers of rows.
-        robot: Whose joints they are of.
-        options: What the files do not say.
-
     Raises:
         OptionError: An option cannot be followed with these files.
         DatasetError: Something is missing, or cannot be what it is said to be.

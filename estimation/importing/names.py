@@ -71,12 +71,7 @@ class Meaning:
 
 
 def meaning_of(name: str, joints: Sequence[str]) -> Meaning | None:
-    """Return what a column is by its name; None for another thing.
-
-    Args:
-        name: As the file has it.
-        joints: Names of the robot's joints, in order.
-    """
+    """Return what a column is by its name; None for another thing."""
     text, unit = name.strip().lower(), None
     bracket = _BRACKET.match(text)
     if bracket and not bracket[2].isdigit():
@@ -112,11 +107,6 @@ def joint_of(name: str, joints: Sequence[str]) -> int | None:
 
 def robot_order(names: Sequence[str], joints: Sequence[str], what: str) -> list[int]:
     """Which of the columns are the robot's joints, in its order, by the joints' names in theirs.
-
-    Args:
-        names: Of columns.
-        joints: Names of the robot's joints, in order.
-        what: Which columns these are, for people.
 
     Returns:
         Numbers of columns: all, as they are, where no joint or one of them is named twice.

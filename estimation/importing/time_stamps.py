@@ -17,11 +17,7 @@ IGNORE = "ignore them and state the rate, as --map t_s=none --rate HZ"
 
 
 def rising_rows(t_s: FloatArray, rows_min: int) -> tuple[Rows, list[str]]:
-    """Rows whose times are numbers, and later than those before.
-
-    Args:
-        t_s: Shape (n,).
-        rows_min: How many there must be.
+    """Find at least `rows_min` rows whose times are numbers, and later than those before.
 
     Returns:
         Numbers of the rows, and sentences about the others.

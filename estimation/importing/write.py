@@ -59,14 +59,6 @@ def write_import(
 ) -> dict[str, Any]:
     """Write a recording: all of it or nothing, and never over another file.
 
-    Args:
-        path: The file to be.
-        measurements: What was measured.
-        files: Where that came from.
-        robot_file: Whose measurements they are.
-        options: How they were read.
-        origin: Who imports.
-
     Returns:
         What the event says: sources, mapping, units, rate, rows and notes.
 

@@ -55,9 +55,6 @@ class OpenDataset:
         all_modes: Whether to use rows in which the robot is active but follows no trajectory.
         rows_min: Shorter segments are left out.
 
-    Attributes:
-        recording: It.
-
     Raises:
         DatasetError: It is damaged.
     """
@@ -124,14 +121,7 @@ def read_segments(
     all_modes: bool = False,
     rows_min: int = ROWS_MIN,
 ) -> Iterator[Segment]:
-    """Yield the usable samples of a recording, in order.
-
-    Args:
-        source: The file, or an open recording.
-        rows_max: As for `OpenDataset.segments`.
-        overlap_rows: Likewise.
-        all_modes: As for `OpenDataset`.
-        rows_min: Likewise.
+    """Yield the usable samples of a recording, in order; options as of `OpenDataset`.
 
     Yields:
         As `OpenDataset.segments`.

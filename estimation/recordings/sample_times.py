@@ -37,9 +37,6 @@ class SampleTimes:
     A reply is as old as the end of the exchange before it. Where that exchange is missing or took
     unusually long (which board it waited for is not known), one period is a guess. Values of an
     imported recording were taken when it says.
-
-    Args:
-        recording: Open; read slice by slice.
     """
 
     def __init__(self, recording: Recording) -> None:

@@ -260,16 +260,7 @@ def _extend(segments: list[tuple[int, int]], usable: Flags, joined: Flags, first
 
 
 def are_commands(recording: Recording, rows: slice, effects: BoardEffects | None) -> Flags:
-    """Which rows have only commands that their boards can be sent; of an import, all.
-
-    Args:
-        recording: Open.
-        rows: Some of its rows.
-        effects: Of its boards.
-
-    Returns:
-        Shape (rows,).
-    """
+    """Which rows have only commands that their boards can be sent; of an import, all."""
     result = np.ones(rows.stop - rows.start, bool)
     if effects is None:
         return result

@@ -37,14 +37,7 @@ def _scale(peak: float, unit: str) -> _Scale:
 
 
 def find_peak(*arrays: FloatArray | None) -> float:
-    """Return the largest magnitude.
-
-    Args:
-        arrays: Any; what is unknown in them does not count.
-
-    Returns:
-        NaN when nothing is known.
-    """
+    """Return the largest magnitude of all that is known; NaN when nothing is."""
     finite = [values[np.isfinite(values)] for values in arrays if values is not None]
     return max((float(np.abs(values).max()) for values in finite if values.size), default=math.nan)
 
@@ -52,17 +45,9 @@ def find_peak(*arrays: FloatArray | None) -> float:
 def set_limits(
     axes: Axes, text: str, unit: str, *values: FloatArray | None, prefixed: bool = True
 ) -> float:
-    """Return an upright axis with 0 and room around all values.
+    """Give the upright axis 0, room around all values, and a label.
 
-    Args:
-        axes: Whose.
-        text: What it shows.
-        unit: In which unit.
-        values: What is to fit, in that unit.
-        prefixed: Whether the unit may get a prefix.
-
-    Returns:
-        The largest magnitude, in the unit without prefix.
+    The unit gets a prefix if it may. Returns the largest magnitude, in the unit without prefix.
     """
     finite = [column[np.isfinite(column)] for column in values if column is not None]
     low, high = (reach(np.concatenate([[0.0], *finite])) for reach in (np.min, np.max))
@@ -74,15 +59,7 @@ def set_limits(
 
 
 def write_label(axis: Axis, text: str, unit: str, peak: float, *, is_linear: bool = True) -> None:
-    """Write ticks and label with a prefix that suits the highest value.
-
-    Args:
-        axis: Whose.
-        text: What it shows.
-        unit: In which unit.
-        peak: The highest value, in that unit.
-        is_linear: Whether the ticks are equally far apart.
-    """
+    """Write ticks and label with a prefix that suits the highest value."""
     scale = _scale(peak, unit)
 
     def tick(value: float, _: int | None) -> str:
@@ -95,13 +72,7 @@ def write_label(axis: Axis, text: str, unit: str, peak: float, *, is_linear: boo
 
 
 def legend_above(axes: Axes, handles: Sequence[Artist], labels: Sequence[str]) -> None:
-    """Draw a legend in one line above the panel, at the right.
-
-    Args:
-        axes: The panel.
-        handles: What was drawn.
-        labels: What it is, one each.
-    """
+    """Draw a legend in one line above the panel, at the right."""
     tight: dict[str, Any] = {"borderaxespad": 0.35, "borderpad": 0.0, "columnspacing": 1.0}
     tight |= {"handletextpad": 0.4, "handlelength": 1.5}
     place: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0)}
@@ -109,13 +80,7 @@ def legend_above(axes: Axes, handles: Sequence[Artist], labels: Sequence[str]) -
 
 
 def note_if_empty(axes: Axes, values: FloatArray, note: str) -> None:
-    """Say in the middle of the panel why it shows nothing, if so.
-
-    Args:
-        axes: The panel.
-        values: What it shows.
-        note: Why there is none.
-    """
+    """Say in the middle of the panel why it shows nothing, if so."""
     if not np.isfinite(values).any():
         middle: dict[str, Any] = {"ha": "center", "va": "center", "transform": axes.transAxes}
         axes.text(0.5, 0.5, note, color=PALETTE["muted"], **middle)

@@ -43,20 +43,12 @@ def make_document(title: str, style: str, body: str, script: str = "") -> str:
 
 
 def as_text(text: str) -> str:
-    """Return a text from outside, fit for a page: escaped, without what no file could hold.
-
-    Args:
-        text: Any.
-    """
+    """Return a text from outside, fit for a page: escaped, without what no file could hold."""
     return html.escape(shorten(text, len(text)))
 
 
 def make_warnings(warnings: Sequence[str]) -> str:
-    """Warnings in a frame; nothing if there are none.
-
-    Args:
-        warnings: Texts, not HTML.
-    """
+    """Return warnings, which are texts and not HTML, in a frame; nothing if there are none."""
     items = "".join(f"<li>{as_text(warning)}</li>" for warning in warnings)
     return f'<div class="warnings" role="note"><ul>{items}</ul></div>\n' if items else ""
 
@@ -81,20 +73,12 @@ def make_table(name: str, head: Iterable[str], rows: Iterable[tuple[str, Iterabl
 
 
 def make_list(pairs: Iterable[tuple[str, str]]) -> str:
-    """Return a list of names and what belongs to them.
-
-    Args:
-        pairs: HTML both.
-    """
+    """Return a list of names and what belongs to them, HTML both."""
     return "<dl>" + "".join(f"<dt>{name}</dt><dd>{value}</dd>\n" for name, value in pairs) + "</dl>"
 
 
 def compact_svg(svg: str) -> str:
-    """Return the same picture in fewer bytes: paths to a hundredth of a point.
-
-    Args:
-        svg: The text of an SVG document.
-    """
+    """Return the same picture in fewer bytes: paths to a hundredth of a point."""
     return re.sub(r'(?<= d=")[^"]*', lambda path: re.sub(r"(\.\d\d)\d+", r"\1", path[0]), svg)
 
 

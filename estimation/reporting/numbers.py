@@ -13,15 +13,7 @@ _ZERO = 1e-300  # below, powers of ten lose their digits
 
 
 def number_text(value: float | None, digits: int = 4) -> str:
-    """Return a number to be read, `2.42×10⁻⁶`; an en dash where there is none.
-
-    Args:
-        value: Which.
-        digits: How many of them count.
-
-    Returns:
-        The text.
-    """
+    """Return a number to be read, to so many digits, `2.42×10⁻⁶`; an en dash for none."""
     if value is None or math.isnan(value):
         return "–"
     if math.isinf(value):
@@ -38,15 +30,6 @@ def interval_text(value: float, low: float | None, high: float | None, unit: str
     """Return a number with its interval, `2.42 [2.39, 2.45] ×10⁻⁶ N·m`.
 
     The half width has one digit, two when they begin with 1 to 3: no digit is just noise.
-
-    Args:
-        value: The number.
-        low: Lower end; None where unknown.
-        high: Upper end; None where unknown.
-        unit: Follows the numbers.
-
-    Returns:
-        The text; an en dash where there is no number.
     """
     if not math.isfinite(value):
         return "–"
@@ -67,15 +50,7 @@ def interval_text(value: float, low: float | None, high: float | None, unit: str
 
 
 def fixed_text(value: float | None, decimals: int) -> str:
-    """Return a number with fixed decimals, to align in a column; as a power where too small for it.
-
-    Args:
-        value: Which.
-        decimals: Digits behind the point.
-
-    Returns:
-        The text.
-    """
+    """Return a number with fixed decimals, to align in a column; a power where too small for it."""
     if value is None or not (value == 0.0 or 10.0**-decimals <= abs(value) < 1e6):
         return number_text(value, 3)
     return f"{value:.{decimals}f}".replace("-", "−")
@@ -93,15 +68,7 @@ def _power(exponent: int) -> str:
 
 
 def shorten(text: str, length: int) -> str:
-    """Return a text that fits: without the middle of a long one or what cannot be printed.
-
-    Args:
-        text: Any, a file's name for one.
-        length: The most characters.
-
-    Returns:
-        The text.
-    """
+    """Return a text that fits: without the middle of a long one or what cannot be printed."""
     clean = "".join(letter if letter.isprintable() else "�" for letter in text)
     if len(clean) <= length:
         return clean

@@ -75,12 +75,7 @@ def sheet_style() -> AbstractContextManager[None]:
 
 
 def make_sheet(height_in: float, description: dict[str, str]) -> Sheet:
-    """Return an empty sheet, to be made and drawn on within `sheet_style`.
-
-    Args:
-        height_in: Its height.
-        description: Title, subject and maker for the file's metadata.
-    """
+    """Return an empty sheet, to be made and drawn on within `sheet_style`."""
     layout = ConstrainedLayoutEngine(w_pad=0.03, h_pad=0.03, hspace=0.02, wspace=0.03)
     sheet = Sheet(figsize=(WIDTH_IN, height_in), layout=layout)
     sheet.description = description
@@ -88,24 +83,14 @@ def make_sheet(height_in: float, description: dict[str, str]) -> Sheet:
 
 
 def write_heading(sheet: Sheet, title: str, footer: str) -> None:
-    """Title above and origin below; neither is taken for mathematics.
-
-    Args:
-        sheet: Within `sheet_style`.
-        title: Above.
-        footer: Below, at the right.
-    """
+    """Title above and origin below; neither is taken for mathematics."""
     sheet.suptitle(title, fontsize=12, parse_math=False)
     look: dict[str, Any] = {"fontsize": 7.5, "color": PALETTE["muted"], "parse_math": False}
     sheet.supxlabel(footer, x=0.99, ha="right", **look)
 
 
 def settle(sheet: Sheet) -> None:
-    """Fix where everything stands, so that writing a sheet twice does not lay it out twice.
-
-    Args:
-        sheet: Drawn, within `sheet_style`.
-    """
+    """Fix where everything stands, so that writing a sheet twice does not lay it out twice."""
     engine = sheet.get_layout_engine()
     if isinstance(engine, ConstrainedLayoutEngine):
         # Panels that have found their size may have other ticks, whose numbers are longer.
@@ -115,11 +100,7 @@ def settle(sheet: Sheet) -> None:
 
 
 def make_png(sheet: Sheet) -> bytes:
-    """Return a sheet as a picture of 200 dpi.
-
-    Args:
-        sheet: Drawn.
-    """
+    """Return a sheet as a picture of 200 dpi."""
     about = dict(sheet.description)
     about["Software"] = about.pop("Creator")
     image = io.BytesIO()
@@ -129,11 +110,7 @@ def make_png(sheet: Sheet) -> bytes:
 
 
 def make_pdf(sheets: Sequence[Sheet]) -> bytes:
-    """Sheets as the pages of a document: vectors, TrueType letters.
-
-    Args:
-        sheets: Drawn; the first one describes the document.
-    """
+    """Sheets as the pages of a document, which the first describes: vectors, TrueType letters."""
     document = io.BytesIO()
     about: dict[str, Any] = {**sheets[0].description, "CreationDate": None}
     with sheet_style(), PdfPages(document, metadata=about) as pages:
@@ -144,14 +121,7 @@ def make_pdf(sheets: Sequence[Sheet]) -> bytes:
 
 
 def make_svg(sheet: Sheet) -> str:
-    """Return a sheet as the text of an SVG document, without background.
-
-    Args:
-        sheet: Drawn.
-
-    Returns:
-        XML; what was drawn with a `gid` is a group of that name.
-    """
+    """Return a sheet as SVG, without background; what was drawn with a `gid` is a group."""
     text = io.StringIO()
     nothing: dict[str, Any] = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     with sheet_style():
@@ -164,11 +134,7 @@ def make_svg(sheet: Sheet) -> str:
 
 
 def drawable(text: str) -> str:
-    """Return a text from outside of which our fonts have all letters; others are replaced.
-
-    Args:
-        text: Any.
-    """
+    """Return a text from outside of which our fonts have all letters; others are replaced."""
     known = _letters()
     return "".join(letter if ord(letter) in known else "�" for letter in text)
 

@@ -31,13 +31,9 @@ dt { color: var(--muted) } dd { margin: 0; overflow-wrap: anywhere }
 
 
 def style_sheet(own: str = "") -> str:
-    """Return the style of a page, in the colours of its figures.
+    """Return the style of a page, with CSS of its own, in the colours of its figures.
 
-    Args:
-        own: CSS of this page alone.
-
-    Returns:
-        CSS; the colours are variables, so that the page can be dark where the reader's system is.
+    The colours are variables, so that the page can be dark where the reader's system is.
     """
     light, dark = (
         "".join(f"--{name}:{color};" for name, color in colors.items())

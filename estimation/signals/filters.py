@@ -1,7 +1,9 @@
 """Filters and derivatives for the record of one moving axis: pure computation.
 
 The usual way is low-pass of the position → central differences → columns of the regressor at the
-full rate. Rows are samples at a constant rate.
+full rate. Rows are samples at a constant rate, of shape (n,) or (n, k) with a column per signal;
+results have the same shape. A record that is too short, or not of finite values, is a
+`DatasetError`, and so is a rate that is not positive.
 
 All of it is without delay, and pays for that at the borders: a filter that runs both ways has to
 invent what came before and after the record (here the record itself, turned about its outermost
@@ -59,17 +61,6 @@ def central_difference(values: ArrayLike, *, rate_hz: float) -> FloatArray:
     The first and the last value are one-sided, (x[1] - x[0])/h, and of first order only. Applied
     twice, for accelerations, the outermost values are therefore wrong whatever the rate, 1/2 and
     3/4 of the truth: drop two rows at either end.
-
-    Args:
-        values: One column per signal, shape (n,) or (n, k).
-        rate_hz: Samples per second, 1/h.
-
-    Returns:
-        The same shape.
-
-    Raises:
-        DatasetError: There are fewer than two rows, a value is not finite or the rate is not
-            positive.
     """
     array = checked_record(values, more_than=1)
     _check_rate(rate_hz)
@@ -84,17 +75,6 @@ def second_difference(values: ArrayLike, *, rate_hz: float) -> FloatArray:
     """Second derivative by (x[i+1] - 2x[i] + x[i-1])/h², of second order: its error is h²/12·x⁗.
 
     The acceleration of [De Facci 2024]. The first and the last value repeat their neighbours.
-
-    Args:
-        values: One column per signal, shape (n,) or (n, k).
-        rate_hz: Samples per second, 1/h.
-
-    Returns:
-        The same shape.
-
-    Raises:
-        DatasetError: There are fewer than three rows, a value is not finite or the rate is not
-            positive.
     """
     array = checked_record(values, more_than=2)
     _check_rate(rate_hz)
@@ -111,17 +91,6 @@ def derivative(values: ArrayLike, *, rate_hz: float) -> FloatArray:
     (ωh)⁶/140: 3e-7 at 30 Hz and 1 kHz, 4e-4 at a tenth of the rate; (x[i+1] - x[i-1])/2h would
     take (ωh)²/6, 0.6 % at 30 Hz. Nothing needs to be corrected afterwards. At both ends
     `STENCIL_ROWS` values are differences of lower order: drop them.
-
-    Args:
-        values: One column per signal, shape (n,) or (n, k).
-        rate_hz: Samples per second, 1/h.
-
-    Returns:
-        The same shape.
-
-    Raises:
-        DatasetError: There are fewer than seven rows, a value is not finite or the rate is not
-            positive.
     """
     array = checked_record(values, more_than=2 * STENCIL_ROWS)
     slope = central_difference(array, rate_hz=rate_hz)
@@ -146,11 +115,7 @@ def _check_rate(rate_hz: float) -> None:
 
 
 def checked_record(values: ArrayLike, *, more_than: int) -> FloatArray:
-    """Return a record as an array of floats.
-
-    Args:
-        values: Shape (n,) or (n, k).
-        more_than: How many rows are not enough.
+    """Return a record of more than so many rows as an array of floats.
 
     Raises:
         DatasetError: The record is too short, or a value is not finite.

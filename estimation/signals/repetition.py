@@ -18,9 +18,6 @@ _SHORTEST_S = 0.5
 def find_period_s(prepared: Prepared) -> float | None:
     """Return the period of a motion that was recorded at least nearly twice.
 
-    Args:
-        prepared: Samples of one segment, at a constant rate.
-
     Returns:
         The shortest time after which every joint is where it was, for most of the record; None if
         there is none. What comes before and after the repeated motion does not matter.
@@ -76,13 +73,7 @@ def _refined_s(prepared: Prepared, about_s: float, within_s: float) -> float | N
 
 
 def average_repetitions(prepared: Prepared) -> PeriodAverage:
-    """Return the mean period of a motion that repeats itself.
-
-    Args:
-        prepared: Samples of one segment; what comes before the repeated motion is left out.
-
-    Returns:
-        One period, and how many it is the mean of.
+    """Return the mean period of a motion that repeats itself, without what comes before.
 
     Raises:
         DatasetError: The motion does not repeat itself, or there are fewer than two whole periods.

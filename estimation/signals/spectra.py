@@ -155,18 +155,9 @@ def content_end_hz(frequency_hz: FloatArray, bend_power: FloatArray, rate_hz: fl
 def quiet_end_hz(
     frequency_hz: FloatArray, bend_power: FloatArray, rate_hz: float, content_hz: float
 ) -> float:
-    """Up to where a joint's accelerations hold at most `NOISE_SHARE_MAX` of noise.
+    """Up to where a joint's accelerations hold at most `NOISE_SHARE_MAX` of noise; may be ∞.
 
     White noise of density S in the positions is ∫(2πf)⁴S df = (2π)⁴S·f⁵/5 in the accelerations.
-
-    Args:
-        frequency_hz: Of the bins, shape (bins,).
-        bend_power: As for `content_end_hz`.
-        rate_hz: Samples per second.
-        content_hz: Where the motion ends.
-
-    Returns:
-        The frequency; infinite without noise.
     """
     floor = _noise_floor(frequency_hz, bend_power, rate_hz)
     moves = (frequency_hz > 0.0) & (frequency_hz <= max(content_hz, frequency_hz[1]))
@@ -182,11 +173,6 @@ def choose_cutoff_hz(content_hz: float, rate_hz: float, quiet_hz: float = float(
     Three times the bandwidth of the motion, but at least 15 Hz and at most 30 Hz; a motion that
     needs more gets twice its bandwidth; never above a fifth of the rate. Noisy positions lower it,
     to not less than 4 Hz and three times the bandwidth.
-
-    Args:
-        content_hz: Bandwidth of the motion, as `content_end_hz` gives it.
-        rate_hz: Samples per second.
-        quiet_hz: Up to where accelerations are hardly noise, as `quiet_end_hz` gives it.
     """
     ample_hz = _CUTOFF_PER_BANDWIDTH * content_hz
     wanted_hz = min(max(ample_hz, CUTOFF_MIN_HZ), CUTOFF_MAX_HZ)

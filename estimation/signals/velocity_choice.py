@@ -61,10 +61,7 @@ class JointVelocity:
 
 
 class Spectra:
-    """Mean spectra of segments.
-
-    Args:
-        segments: Of one rate.
+    """Mean spectra of segments of one rate.
 
     Attributes:
         rate_hz: Samples per second.
@@ -113,12 +110,7 @@ class Spectra:
         return float(np.median(quiet_hz)) if quiet_hz else float("inf")
 
     def velocities(self, cutoff_hz: float, content_hz: float) -> tuple[JointVelocity, ...]:
-        """Measured against differentiated, joint by joint.
-
-        Args:
-            cutoff_hz: Of the filter.
-            content_hz: Where motion ends.
-        """
+        """Measured against differentiated, joint by joint."""
         frequency_hz = self._frequency_hz
         lag_s = np.broadcast_to(self._lag_s, self._means["slope"].shape[1])
         # The derivative of the position is (x[i+1] - x[i-1])/2h here.

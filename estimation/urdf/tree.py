@@ -105,11 +105,7 @@ class Tree:
 
 
 def parse_urdf(text: str, source: str) -> Tree:
-    """Read a URDF.
-
-    Args:
-        text: The URDF.
-        source: What to call it in an error.
+    """Read a URDF; errors call it `source`.
 
     Raises:
         UrdfError: It is not a URDF, or not a tree of links.

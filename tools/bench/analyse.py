@@ -40,16 +40,9 @@ def _analyse(arguments: argparse.Namespace) -> int:
 
 
 def report(recording: Path, directory: Path | None, name: str, *, is_json: bool) -> int:
-    """Analyse a recording, write the result where it is wanted, and print it.
+    """Analyse a recording, write the result where it is wanted (if anywhere), and print it.
 
-    Args:
-        recording: The file.
-        directory: Where result, figures and page go; None for nowhere.
-        name: Of those files.
-        is_json: Whether to print JSON.
-
-    Returns:
-        The exit code: a result that most plateaus do not support is none.
+    Returns the exit code: a result that most plateaus do not support is none.
     """
     if find_spec("scipy") is None:
         say(

@@ -29,17 +29,7 @@ from tools.shared.cli import say
 def apply_friction(
     results: Sequence[BenchResult], robot: Robot, robot_file: str, *, source: str, target: Path
 ) -> dict[str, Any]:
-    """Write friction into a robot file.
-
-    Args:
-        results: Whose friction; without load arms.
-        robot: Whose joints they are.
-        robot_file: Its text.
-        source: Where that comes from, for messages.
-        target: The file to write; a copy of what is there is kept.
-
-    Returns:
-        What was done, as `--json` prints it.
+    """Write friction into a robot file; return what was done, as `--json` prints it.
 
     Raises:
         ConfigError: It does not belong into that file; nothing is written.

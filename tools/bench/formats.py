@@ -45,16 +45,7 @@ _LATEX = {
 
 
 def format_table(table_format: str, rows: Sequence[Row], applied: Mapping[str, Any] | None) -> str:
-    """Return the table as it is written to a file.
-
-    Args:
-        table_format: One of `FORMATS`.
-        rows: The joints.
-        applied: What was written into a robot file, if anything; JSON has it too.
-
-    Returns:
-        Whole lines.
-    """
+    """Return the table as it is written to a file; JSON also has what was applied."""
     match table_format:
         case "csv":
             return _csv(rows)

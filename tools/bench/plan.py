@@ -75,14 +75,7 @@ def plan_bench(
     *,
     is_on_mock: bool,
 ) -> BenchPlan:
-    """Plan the test.
-
-    Args:
-        robot: The whole robot.
-        joint: The joint on the bench.
-        test: What is measured.
-        mock: The whole robot's mock; its seed also orders the speeds.
-        is_on_mock: Whether there is no real motor.
+    """Plan the test; the mock's seed also orders the speeds.
 
     Raises:
         ConfigError: An option is beyond a limit.

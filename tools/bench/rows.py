@@ -52,13 +52,7 @@ class Row(NamedTuple):
 
 
 def find_results(paths: Sequence[Path]) -> list[Found]:
-    """Every result in these directories and files, each once.
-
-    Args:
-        paths: Directories, whose other files are skipped, and results' files.
-
-    Returns:
-        At least one.
+    """Every result in these directories, whose other files are skipped, and files, each once.
 
     Raises:
         DatasetError: A file that was named is not a result, or there is none at all.
@@ -89,15 +83,7 @@ def find_results(paths: Sequence[Path]) -> list[Found]:
 
 
 def make_rows(found: Iterable[Found], given: Robot | None) -> list[Row]:
-    """One row per joint, in the robot's order where that is known.
-
-    Args:
-        found: All results.
-        given: The robot whose order counts; None for the shipped robot that a result names.
-
-    Returns:
-        The rows.
-    """
+    """Return a row per joint, in the order of this robot, or of the shipped one it is from."""
     groups: dict[tuple[str, str], tuple[list[Found], list[Found]]] = {}
     for each in found:
         result = each.result

@@ -1,6 +1,6 @@
 """`armature bench table`: the bench's results of several joints as one table, or as priors.
 
-Reads options and puts the parts together: `bench_rows`, `bench_formats`, `bench_apply`.
+Reads options and puts the parts together: `rows`, `formats`, `apply`.
 """
 
 from __future__ import annotations

@@ -21,13 +21,7 @@ _CLEARANCES = {"link_clearance": "between links", "ground_clearance": "above the
 
 
 def show_excitation(found: Excitation, *, robot: Robot, seconds: float) -> None:
-    """Print the tables.
-
-    Args:
-        found: The excitation.
-        robot: Whose it is.
-        seconds: How long the search took.
-    """
+    """Print the tables."""
     console = make_console()
     console.print(_summary(found, robot, seconds))
     console.print(_limits(found, robot))

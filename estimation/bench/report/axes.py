@@ -66,29 +66,12 @@ def draw_points(
 
 
 def pick_used(points: PlateauColumns, values: FloatArray) -> FloatArray:
-    """Return the values of what the fit uses; all, when it uses nothing.
-
-    Args:
-        points: The plateaus, (n,).
-        values: One each, (n,).
-
-    Returns:
-        Some or all of them.
-    """
+    """Return the values of what the fit uses; all, when it uses nothing."""
     return values[points.is_used] if points.is_used.any() else values
 
 
 def set_speeds(axes: Axes, picture: BenchPicture, points: PlateauColumns) -> float:
-    """Return a level axis of motor speed, with 0 in the middle.
-
-    Args:
-        axes: Whose.
-        picture: Whose curves are to fit.
-        points: Whose plateaus are to fit.
-
-    Returns:
-        The highest speed in rad/s.
-    """
+    """Make a level axis of motor speed, with 0 in the middle; return the highest one in rad/s."""
     peak = find_peak(picture.band_motor_velocity_rad_s, points.motor_velocity_rad_s)
     write_label(axes.xaxis, "motor speed", "rad/s", peak)
     if peak > 0.0:

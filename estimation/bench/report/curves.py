@@ -32,14 +32,7 @@ class _Traces(TypedDict):
 def make_picture(
     record: JointRecord, plateaus: list[Plateau], fits: list[ModelFit], chosen: ModelFit
 ) -> BenchPicture:
-    """Everything that the figure shows beside the result.
-
-    Args:
-        record: The test.
-        plateaus: All of them.
-        fits: Of all models.
-        chosen: The selected one.
-    """
+    """Make everything that the figure shows beside the result."""
     fastest = max(abs(p.motor_velocity_rad_s or 0.0) for p in plateaus if p.is_used)
     # Closer together where the models differ.
     half = fastest * np.linspace(0.0, 1.0, _CURVE_POINTS + 1)[1:] ** 2

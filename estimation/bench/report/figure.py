@@ -28,15 +28,7 @@ _LOAD_HEIGHT_IN = 6.2
 
 
 def draw_bench(result: BenchResult, picture: BenchPicture) -> Sheet:
-    """Draw everything about one joint on one sheet.
-
-    Args:
-        result: What was found.
-        picture: The traces and curves behind it.
-
-    Returns:
-        The figure: five panels, or torque over current with a load arm.
-    """
+    """Draw one joint on one sheet: five panels, or torque over current with a load arm."""
     has_arm = picture.load_current_a is not None
     what = "Torque constant" if has_arm else "Friction"
     heading = f"{what} of {shorten(result.joint, 32)}"

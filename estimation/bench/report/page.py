@@ -39,15 +39,7 @@ _UNITS = {
 
 
 def make_page(result: BenchResult, picture: BenchPicture) -> str:
-    """Write everything about one joint as one HTML page.
-
-    Args:
-        result: What was found.
-        picture: The traces and curves behind it.
-
-    Returns:
-        The page; the same result gives the same text.
-    """
+    """Write everything about one joint as one HTML page; the same result gives the same text."""
     title = as_text(f"{'Torque constant' if _has_arm(picture) else 'Friction'} of {result.joint}")
     sections = (
         ("Result", _summary(result, picture)),

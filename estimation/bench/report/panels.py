@@ -44,13 +44,7 @@ _OTHER_LINES: Final = (":", "-.", (0, (6, 1, 1, 1, 1, 1)))
 
 
 def draw_friction(figure: Figure, result: BenchResult, picture: BenchPicture) -> None:
-    """Draw the five panels of friction.
-
-    Args:
-        figure: An empty one.
-        result: What was found.
-        picture: The traces and curves behind it.
-    """
+    """Draw the five panels of friction on an empty figure."""
     grid = figure.add_gridspec(5, 2, height_ratios=(3.5, 2.1, 1.25, 0.8, 1.45))
     points = plateau_columns(result, picture)
     _draw_torque(figure.add_subplot(grid[0, :]), result, picture, points)
@@ -223,13 +217,7 @@ def _draw_drift(axes: Axes, result: BenchResult, points: PlateauColumns) -> None
 
 
 def draw_load_arm(figure: Figure, result: BenchResult, picture: BenchPicture) -> None:
-    """Torque over current with the straight line of equation 4.3, and the deviation from it.
-
-    Args:
-        figure: An empty one.
-        result: What a load arm found out.
-        picture: The points and curves behind it.
-    """
+    """Torque over current with the straight line of equation 4.3, and the deviation from it."""
     current = np.asarray(picture.load_current_a, dtype=np.float64)
     order = np.argsort(current)
     current, unknown = current[order], np.full(current.shape, math.nan)

@@ -114,15 +114,7 @@ class PlateauColumns(NamedTuple):
 
 
 def plateau_columns(result: BenchResult, picture: BenchPicture) -> PlateauColumns:
-    """Return the plateaus of a result with their residuals.
-
-    Args:
-        result: Whose plateaus.
-        picture: Whose fit the residuals refer to.
-
-    Returns:
-        One entry per plateau.
-    """
+    """Return the plateaus of a result with their residuals."""
     plateaus = result.plateaus
     speeds = _column(
         p.joint_velocity_rad_s * result.gear_reduction
@@ -154,14 +146,9 @@ def _column(values: Any) -> FloatArray:
 
 
 def fit_at(picture: BenchPicture, motor_velocity_rad_s: FloatArray) -> FloatArray:
-    """Return the selected model's torque at any speed, never interpolated across the jump at 0.
+    """Return the selected model's motor torque at any speed; NaN in a direction without a fit.
 
-    Args:
-        picture: Whose fit.
-        motor_velocity_rad_s: Where, (n,).
-
-    Returns:
-        Motor torque in N·m, (n,); NaN in a direction without a fit.
+    Never interpolated across the jump at 0.
     """
     torque = np.full(np.shape(motor_velocity_rad_s), math.nan)
     grid = picture.band_motor_velocity_rad_s
@@ -176,14 +163,9 @@ def fit_at(picture: BenchPicture, motor_velocity_rad_s: FloatArray) -> FloatArra
 
 
 def true_curve(result: BenchResult, motor_velocity_rad_s: FloatArray) -> FloatArray | None:
-    """Equation 4.12 with the mock's true parameters: b_eq·ω + f·k_g·sgn(ω).
+    """Equation 4.12 with the mock's true parameters: b_eq·ω + f·k_g·sgn(ω), NaN at rest.
 
-    Args:
-        result: Whose truth.
-        motor_velocity_rad_s: Where, (n,).
-
-    Returns:
-        Motor torque in N·m, (n,), NaN at rest; None where the truth is unknown.
+    None where the truth is unknown.
     """
     if result.b_eq_nms is None or result.f_nm is None:
         return None

@@ -18,27 +18,12 @@ _MODEL_TITLES = {
 
 
 def model_title(name: str) -> str:
-    """Return what a friction model is called in words.
-
-    Args:
-        name: As in the result; may be empty.
-
-    Returns:
-        The words.
-    """
+    """Return what a friction model is called in words."""
     return _MODEL_TITLES.get(name, name.replace("_", " ")) or "none"
 
 
 def quantity_text(quantity: EstimatedQuantity | None, unit: str = "") -> str:
-    """Return an estimate with its interval, `2.42 [2.39, 2.45] ×10⁻⁶ N·m`.
-
-    Args:
-        quantity: Which.
-        unit: Follows the numbers.
-
-    Returns:
-        The text; an en dash where there is none.
-    """
+    """Return an estimate with its interval, `2.42 [2.39, 2.45] ×10⁻⁶ N·m`; an en dash for none."""
     if quantity is None:
         return "–"
     return interval_text(quantity.value, quantity.low, quantity.high, unit)
