@@ -1,7 +1,7 @@
 """From the recording of a bench test to its result: the same from the file as right after the test.
 
-Puts the parts together (`record`, `plateaus`, `models`, `breakaway_inertia`, `load_arm`) and adds what
-goes beyond single plateaus: drift, warnings, the curves of the figure.
+Puts the parts together (`record`, `plateaus`, `models`, `breakaway_inertia`, `load_arm`) and adds
+what goes beyond single plateaus: drift, warnings, the curves of the figure.
 """
 
 from __future__ import annotations
@@ -94,15 +94,13 @@ def analyse_bench(path: str | os.PathLike[str], *, made_by: str = "") -> BenchAn
         model=chosen.name,
         b_eq_nms=viscous,
         f_nm=coulomb,
-        b_joint_nms=_scaled(viscous, squared),
-        f_motor_nm=_scaled(coulomb, record.drive.load_to_motor),
+        b_joint_nms=viscous.times(squared),
+        f_motor_nm=coulomb.times(record.drive.load_to_motor),
         breakaway_nm=breakaway,
-        breakaway_motor_nm=breakaway and _scaled(breakaway, record.drive.load_to_motor),
+        breakaway_motor_nm=breakaway and breakaway.times(record.drive.load_to_motor),
         inertia_kg_m2=inertia,
-        inertia_joint_kg_m2=inertia and _scaled(inertia, squared),
+        inertia_joint_kg_m2=inertia and inertia.times(squared),
         torque_constant_nm_per_a=_nominal_constant(record),
-        torque_constant_drop=None,
-        torque_constant_current_a=None,
         models=tuple(_described(fit, record, is_selected=fit is chosen) for fit in fits),
         plateaus=tuple(plateaus),
         plateaus_used=len(used),
@@ -173,25 +171,15 @@ def _facts(recording: Recording, record: JointRecord, made_by: str) -> _Facts:
 
 def _headline(chosen: ModelFit, record: JointRecord) -> tuple[EstimatedQuantity, EstimatedQuantity]:
     truth = record.header.truth
-    truths = (None, None) if truth is None else (truth.b_eq_nms, truth.f_nm)
-    viscous, coulomb = (
-        _quantity(chosen, name, true)
-        for name, true in zip(("b_eq_nms", "f_nm"), truths, strict=True)
+    return (
+        _quantity(chosen, "b_eq_nms", truth.b_eq_nms if truth else None),
+        _quantity(chosen, "f_nm", truth.f_nm if truth else None),
     )
-    return viscous, coulomb
 
 
 def _quantity(fit: ModelFit, name: str, truth: float | None = None) -> EstimatedQuantity:
     low, high = fit.interval(name)
     return EstimatedQuantity(value=fit.parameters[name], low=low, high=high, truth=truth)
-
-
-def _scaled(quantity: EstimatedQuantity, factor: float) -> EstimatedQuantity:
-    low, high, truth = (
-        None if value is None else value * factor
-        for value in (quantity.low, quantity.high, quantity.truth)
-    )
-    return EstimatedQuantity(value=quantity.value * factor, low=low, high=high, truth=truth)
 
 
 def _described(fit: ModelFit, record: JointRecord, *, is_selected: bool) -> FrictionModel:
@@ -201,10 +189,10 @@ def _described(fit: ModelFit, record: JointRecord, *, is_selected: bool) -> Fric
         parameters[name] = _quantity(fit, name)
         if name.startswith("f_"):  # beside the load-side value the motor-side one
             motor_name = f"{name.removesuffix('_nm')}_motor_nm"
-            parameters[motor_name] = _scaled(parameters[name], to_motor)
+            parameters[motor_name] = parameters[name].times(to_motor)
         elif name.startswith("b_"):
             joint_name = f"{name.removesuffix('_nms')}_joint_nms"
-            parameters[joint_name] = _scaled(parameters[name], record.drive.reduction / to_motor)
+            parameters[joint_name] = parameters[name].times(record.drive.reduction / to_motor)
     return FrictionModel(
         name=fit.name,
         parameters=parameters,
@@ -325,14 +313,6 @@ def _analyse_load_arm(record: JointRecord, facts: _Facts) -> BenchAnalysis:
     result = BenchResult(
         **facts,
         model="",
-        b_eq_nms=None,
-        f_nm=None,
-        b_joint_nms=None,
-        f_motor_nm=None,
-        breakaway_nm=None,
-        breakaway_motor_nm=None,
-        inertia_kg_m2=None,
-        inertia_joint_kg_m2=None,
         torque_constant_nm_per_a=found.torque_constant,
         torque_constant_drop=found.drop,
         torque_constant_current_a=found.highest_a,
@@ -342,9 +322,6 @@ def _analyse_load_arm(record: JointRecord, facts: _Facts) -> BenchAnalysis:
         plateaus_rejected=0,
         drift_percent=0.0,
         drift_is_significant=False,
-        temperature_degc=None,
-        bus_voltage_v=None,
-        energy_j=None,
         warnings=(f"the test ended early: {record.problem}",) if record.problem else (),
     )
     picture = BenchPicture(

@@ -1,12 +1,13 @@
 """What the friction bench finds out about a joint: the values that `--json` prints and files keep.
 
 Names carry units. b_eq and f are those of [De Facci 2024], Table 4.3: viscous friction at the
-motor, Coulomb friction at the load. Nothing here computes anything.
+motor, Coulomb friction at the load.
 """
 
 from __future__ import annotations
 
 import enum
+import math
 from typing import Annotated
 
 import msgspec
@@ -31,6 +32,22 @@ class EstimatedQuantity(msgspec.Struct, frozen=True, kw_only=True):
     low: float | None = None
     high: float | None = None
     truth: float | None = None
+
+    def times(self, factor: float) -> EstimatedQuantity:
+        """Return the same in another unit, or seen from the other side of a gear."""
+        low, high, truth = (
+            None if number is None else factor * number
+            for number in (self.low, self.high, self.truth)
+        )
+        return EstimatedQuantity(value=factor * self.value, low=low, high=high, truth=truth)
+
+    @property
+    def half_width(self) -> float | None:
+        """Half of the interval, or rather its longer side; None where there is none."""
+        if self.low is None or self.high is None:
+            return None
+        half = max(self.high - self.value, self.value - self.low)
+        return half if 0.0 < half < math.inf else None
 
 
 class Cause(enum.Enum):
@@ -171,17 +188,17 @@ class BenchResult(msgspec.Struct, frozen=True, kw_only=True):
     made_by: str
     recorded_utc: str
     model: str
-    b_eq_nms: EstimatedQuantity | None
-    f_nm: EstimatedQuantity | None
-    b_joint_nms: EstimatedQuantity | None
-    f_motor_nm: EstimatedQuantity | None
-    breakaway_nm: EstimatedQuantity | None
-    breakaway_motor_nm: EstimatedQuantity | None
-    inertia_kg_m2: EstimatedQuantity | None
-    inertia_joint_kg_m2: EstimatedQuantity | None
+    b_eq_nms: EstimatedQuantity | None = None
+    f_nm: EstimatedQuantity | None = None
+    b_joint_nms: EstimatedQuantity | None = None
+    f_motor_nm: EstimatedQuantity | None = None
+    breakaway_nm: EstimatedQuantity | None = None
+    breakaway_motor_nm: EstimatedQuantity | None = None
+    inertia_kg_m2: EstimatedQuantity | None = None
+    inertia_joint_kg_m2: EstimatedQuantity | None = None
     torque_constant_nm_per_a: EstimatedQuantity
-    torque_constant_drop: EstimatedQuantity | None
-    torque_constant_current_a: float | None
+    torque_constant_drop: EstimatedQuantity | None = None
+    torque_constant_current_a: float | None = None
     gear_reduction: float
     models: tuple[FrictionModel, ...]
     plateaus: tuple[Plateau, ...]
@@ -189,9 +206,9 @@ class BenchResult(msgspec.Struct, frozen=True, kw_only=True):
     plateaus_rejected: Count
     drift_percent: float
     drift_is_significant: bool
-    temperature_degc: tuple[float, float] | None
-    bus_voltage_v: tuple[float, float] | None
-    energy_j: float | None
+    temperature_degc: tuple[float, float] | None = None
+    bus_voltage_v: tuple[float, float] | None = None
+    energy_j: float | None = None
     duration_s: float
     rate_hz: float
     skipped: Count

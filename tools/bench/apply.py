@@ -75,10 +75,8 @@ def apply_friction(
 
 def _warn_of_uncertainty(result: BenchResult) -> None:
     for name, quantity in (("b_eq", result.b_eq_nms), ("f", result.f_nm)):
-        if quantity is None or quantity.low is None or quantity.high is None:
-            continue
-        half = max(quantity.high - quantity.value, quantity.value - quantity.low)
-        if half > 0.5 * abs(quantity.value):
+        half = quantity.half_width if quantity else None
+        if quantity and half and half > 0.5 * abs(quantity.value):
             say(
                 f"armature: warning: {plain(result.joint)}: {name} is {quantity.value:.3g} ± "
                 f"{half:.2g}: hardly known"

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from daq.recording.text import plain
-from estimation.bench.report.words import model_title
-from estimation.bench.result import EstimatedQuantity
+from estimation.bench.report.words import model_title, unit_suffix
+from estimation.bench.result import BenchResult, EstimatedQuantity
 from tools.bench.rows import Row
 
 if TYPE_CHECKING:
@@ -23,19 +23,11 @@ if TYPE_CHECKING:
 
 FORMATS = ("text", "csv", "latex", "json")
 _WIDTH = 100
-_QUANTITIES = {
-    "b_eq": "nms",
-    "f": "nm",
-    "b_joint": "nms",
-    "f_motor": "nm",
-    "breakaway": "nm",
-    "breakaway_motor": "nm",
-    "inertia": "kg_m2",
-    "inertia_joint": "kg_m2",
-    "torque_constant": "nm_per_a",
-    "torque_constant_drop": "",
-}
-"""The results' quantities and their units, which together are the names of their fields."""
+_QUANTITIES = tuple(
+    field.name
+    for field in msgspec.structs.fields(BenchResult)
+    if field.type in (EstimatedQuantity, EstimatedQuantity | None)
+)
 _LATEX = {
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
     "\\": r"\textbackslash{}",
@@ -67,8 +59,7 @@ def _facts(row: Row) -> dict[str, Any]:
     main = row.main.result
     loaded = row.load_arm.result if row.load_arm else main
     quantities = {
-        _column(stem): getattr(loaded if stem.startswith("torque") else main, _column(stem))
-        for stem in _QUANTITIES
+        name: getattr(loaded if name.startswith("torque") else main, name) for name in _QUANTITIES
     }
     return {
         "joint": main.joint,
@@ -93,12 +84,7 @@ def _facts(row: Row) -> dict[str, Any]:
     }
 
 
-def _column(stem: str, part: str = "") -> str:
-    return "_".join(filter(None, (stem, part, _QUANTITIES[stem])))
-
-
 def _csv(rows: Sequence[Row]) -> str:
-    stems = {_column(stem): stem for stem in _QUANTITIES}
     flat = []
     for row in rows:
         cells: dict[str, object] = {}
@@ -110,10 +96,13 @@ def _csv(rows: Sequence[Row]) -> str:
                     cells[name] = _harmless(value)
                 case bool():
                     cells[name] = str(value).lower()
-                case _ if name in stems:
+                case _ if name in _QUANTITIES:
                     cells[name] = getattr(value, "value", None)
+                    unit = unit_suffix(name)
                     for part in ("low", "high", "truth"):
-                        cells[_column(stems[name], part)] = getattr(value, part, None)
+                        cells[f"{name.removesuffix(unit)}_{part}{unit}"] = getattr(
+                            value, part, None
+                        )
                 case _:
                     cells[name] = value
         flat.append(cells)
@@ -153,7 +142,7 @@ def latex_number(quantity: EstimatedQuantity | None) -> str:
     """Return a quantity as the LaTeX table shows it."""
     if quantity is None:
         return "--"
-    half = _half(quantity)
+    half = quantity.half_width
     size = max(abs(quantity.value), half or 0.0)
     power = max(-300, math.floor(math.log10(size))) if size else 0
     if -3 < power < 4:
@@ -217,21 +206,12 @@ def text_cell(quantity: EstimatedQuantity | None, scale: float = 1.0) -> str:
     """Return a quantity as the text table shows it: with its interval, and the truth below."""
     if quantity is None:
         return "–"
-    half = _half(quantity)
-    half = half * scale if half else None
-    value, error = _rounded(quantity.value * scale, half)
+    shown = quantity.times(scale)
+    value, error = _rounded(shown.value, shown.half_width)
     text = f"{value} ± {error}" if error else value
-    if quantity.truth is not None:
-        text += f"\ntruth {_rounded(quantity.truth * scale, half)[0]}"
+    if shown.truth is not None:
+        text += f"\ntruth {_rounded(shown.truth, shown.half_width)[0]}"
     return text
-
-
-def _half(quantity: EstimatedQuantity) -> float | None:
-    """Half of the interval, or rather its longer side; None where there is none."""
-    if quantity.low is None or quantity.high is None:
-        return None
-    half = max(quantity.high - quantity.value, quantity.value - quantity.low)
-    return half if 0 < half < math.inf else None
 
 
 def _rounded(value: float, half: float | None) -> tuple[str, str | None]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from estimation.bench.report.words import as_percent, model_title, number_text, quantity_text
-from estimation.bench.result import BenchResult, EstimatedQuantity
+from estimation.bench.report.words import model_title, quantity_rows, quantity_text
+from estimation.bench.result import BenchResult
+from estimation.reporting.numbers import number_text
 from tools.shared.cli import make_console
 
 
@@ -15,7 +16,12 @@ def show_result(result: BenchResult) -> None:
     table = Table(title=f"Joint {result.joint} of {result.robot} ({result.motor}, {result.kind})")
     table.add_column("quantity")
     table.add_column("estimate [95 % interval]")
-    rows = _rows(result)
+    rows = [
+        (f"{row.name}, {side}" if row.load else row.name, quantity, row.unit)
+        for row in quantity_rows(result)
+        for side, quantity in (("motor", row.motor), ("load", row.load))
+        if quantity is not None
+    ]
     has_truth = any(quantity.truth is not None for _, quantity, _ in rows)
     if has_truth:
         table.add_column("truth", justify="right")
@@ -61,19 +67,3 @@ def show_result(result: BenchResult) -> None:
     console.print("; ".join(facts))
     for warning in result.warnings:
         console.print(f"warning: {warning}", markup=False, highlight=False)
-
-
-def _rows(result: BenchResult) -> list[tuple[str, EstimatedQuantity, str]]:
-    """Names and units that leave room for the numbers on 80 columns."""
-    current_a = result.torque_constant_current_a or 0.0
-    rows = (
-        ("viscous b_eq, motor", result.b_eq_nms, "N·m·s"),
-        ("viscous b_eq, load", result.b_joint_nms, "N·m·s"),
-        ("Coulomb f, motor", result.f_motor_nm, "N·m"),
-        ("Coulomb f, load", result.f_nm, "N·m"),
-        ("breakaway, load", result.breakaway_nm, "N·m"),
-        ("inertia J_eq, motor", result.inertia_kg_m2, "kg·m²"),
-        ("torque constant K_i", result.torque_constant_nm_per_a, "N·m/A"),
-        (f"its loss at {current_a:.2f} A", as_percent(result.torque_constant_drop), "%"),
-    )
-    return [(name, quantity, unit) for name, quantity, unit in rows if quantity is not None]

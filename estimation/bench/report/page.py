@@ -12,7 +12,15 @@ from collections.abc import Sequence
 from estimation.bench.report.figure import draw_bench
 from estimation.bench.report.page_style import SCRIPT, STYLE
 from estimation.bench.report.picture import BenchPicture
-from estimation.bench.report.words import as_percent, date_text, model_title, quantity_text
+from estimation.bench.report.words import (
+    UNITS,
+    QuantityRow,
+    date_text,
+    model_title,
+    quantity_rows,
+    quantity_text,
+    unit_suffix,
+)
 from estimation.bench.result import BenchResult, EstimatedQuantity, FrictionModel, Plateau
 from estimation.reporting.html import (
     as_text,
@@ -25,17 +33,6 @@ from estimation.reporting.html import (
 from estimation.reporting.numbers import fixed_text, number_text
 from estimation.reporting.sheet import make_svg
 from estimation.reporting.style import style_sheet
-
-_UNITS = {
-    "_nms": "N·m·s/rad",
-    "_nm": "N·m",
-    "_rad_s": "rad/s",
-    "_kg_m2": "kg·m²",
-    "_nm_per_a": "N·m/A",
-    "_a": "A",
-    "%": "%",
-}
-"""Units by the end of a parameter's name; the longest that fits."""
 
 
 def make_page(result: BenchResult, picture: BenchPicture) -> str:
@@ -64,38 +61,17 @@ def _has_arm(picture: BenchPicture) -> bool:
 
 
 def _summary(result: BenchResult, picture: BenchPicture) -> str:
+    rows = quantity_rows(result)
     nominal = picture.nominal_torque_constant_nm_per_a
-    by_equation = None if nominal is None else EstimatedQuantity(value=nominal)
-    constant, drop = result.torque_constant_nm_per_a, as_percent(result.torque_constant_drop)
-    current = number_text(result.torque_constant_current_a, 3)
-    rows: tuple[tuple[str, EstimatedQuantity | None, EstimatedQuantity | None, str], ...] = (
-        ("Viscous friction <i>b</i><sub>eq</sub>", result.b_eq_nms, result.b_joint_nms, "_nms"),
-        ("Coulomb friction <i>f</i>", result.f_motor_nm, result.f_nm, "_nm"),
-        ("Breakaway torque", result.breakaway_motor_nm, result.breakaway_nm, "_nm"),
-        (
-            "Inertia <i>J</i><sub>eq</sub>",
-            result.inertia_kg_m2,
-            result.inertia_joint_kg_m2,
-            "_kg_m2",
-        ),
-        ("Torque constant <i>K<sub>i</sub></i>", constant, None, "_nm_per_a"),
-        ("The same by equation 4.3", by_equation, None, "_nm_per_a"),
-        (f"Its loss at {current} A", drop, None, "%"),
-    )
+    if nominal is not None:  # a load arm's result begins with the torque constant
+        by_equation = EstimatedQuantity(value=nominal)
+        rows.insert(1, QuantityRow("", "The same by equation 4.3", UNITS["_nm_per_a"], by_equation))
     cells = (
-        ("", (name, _cell(motor, _unit(unit)), _cell(load, _unit(unit))))
-        for name, motor, load, unit in rows
-        if motor is not None or load is not None
+        ("", (row.title, _cell(row.motor, row.unit), _cell(row.load, row.unit))) for row in rows
     )
     gear = f"Gear {result.gear_reduction:g}:1. In brackets: 95&nbsp;% intervals."
-    table = make_table("summary", ("EstimatedQuantity", "At the motor", "At the load"), cells)
+    table = make_table("summary", ("Quantity", "At the motor", "At the load"), cells)
     return f'{table}\n<p class="muted">{gear}</p>'
-
-
-def _unit(name: str) -> str:
-    """Return the unit at the end of a parameter's name."""
-    fitting = [end for end in _UNITS if name.endswith(end)]
-    return _UNITS[max(fitting, key=len)] if fitting else ""
 
 
 def _cell(quantity: EstimatedQuantity | None, unit: str) -> str:
@@ -153,7 +129,7 @@ def _models(models: Sequence[FrictionModel]) -> str:
             (
                 as_text(model_title(model.name)) + (" ✓" if model.is_selected else ""),
                 "<br>".join(
-                    f"<code>{as_text(name)}</code> {quantity_text(value, _unit(name))}"
+                    f"<code>{as_text(name)}</code> {quantity_text(value, UNITS[unit_suffix(name)])}"
                     for name, value in model.parameters.items()
                 ),
                 number_text(model.residual_rms_nm * 1e6, 3),

@@ -27,7 +27,7 @@ from estimation.bench.report.picture import (
     plateau_columns,
     true_curve,
 )
-from estimation.bench.report.words import as_percent, model_title
+from estimation.bench.report.words import model_title
 from estimation.bench.result import BenchResult
 from estimation.reporting.axes import (
     find_peak,
@@ -252,9 +252,10 @@ def draw_load_arm(figure: Figure, result: BenchResult, picture: BenchPicture) ->
     above.tick_params(labelbottom=False)
     above.legend(loc="lower right")
     loss = f"loss at {number_text(result.torque_constant_current_a, 3)} A"
+    drop = result.torque_constant_drop
     rows = (
         ("$K_i$", result.torque_constant_nm_per_a, "N·m/A"),
-        (loss, as_percent(result.torque_constant_drop), "%"),
+        (loss, drop and drop.times(100.0), "%"),
     )
     draw_box(above, rows, 0.96)
     note_if_empty(above, torque, "no point was measured")

@@ -17,12 +17,14 @@ from tools.bench.show import show_result
         (
             make_result(),
             {
-                "viscous b_eq, motor": "2.40 [2.34, 2.47] ×10⁻⁶ N·m·s | 2.420×10⁻⁶",
-                "viscous b_eq, load": "0.00231 [0.00224, 0.00238] N·m·s | –",
+                "viscous b_eq, motor": "2.40 [2.34, 2.47] ×10⁻⁶ N·m·s/rad | 2.420×10⁻⁶",
+                "viscous b_eq, load": "0.00231 [0.00224, 0.00238] N·m·s/rad | –",
                 "Coulomb f, motor": "0.003929 [0.003924, 0.003935] N·m | –",
                 "Coulomb f, load": "0.12181 [0.12165, 0.12197] N·m | 0.1220",
+                "breakaway, motor": "0.00449 [0.00436, 0.00461] N·m | –",
                 "breakaway, load": "0.139 [0.135, 0.143] N·m | 0.1400",
                 "inertia J_eq, motor": "3.35 [3.29, 3.41] ×10⁻⁵ kg·m² | 3.331×10⁻⁵",
+                "inertia J_eq, load": "0.0322 [0.0316, 0.0328] kg·m² | –",
                 "torque constant K_i": "0.02757 N·m/A | –",
             },
         ),

@@ -19,8 +19,9 @@ from page_browser import Browser, Outline, assert_drawn, open_browser
 
 from estimation.bench.report.page import make_page
 from estimation.bench.report.picture import BenchPicture
-from estimation.bench.report.words import number_text, quantity_text
+from estimation.bench.report.words import quantity_text
 from estimation.bench.result import BenchResult, EstimatedQuantity
+from estimation.reporting.numbers import number_text
 
 pytestmark = pytest.mark.chain
 
@@ -71,6 +72,7 @@ def test_ids_are_unique_and_references_lead_somewhere(page: str, outline: Outlin
 
 def test_the_summary_has_both_sides_of_the_gear(outline: Outline) -> None:
     rows = {row[0]: row[1:] for row in outline.rows if row}
+    assert rows["Quantity"] == ["At the motor", "At the load"]
     motor, load = rows["Viscous friction beq"]
     assert motor.startswith("2.40 [2.34, 2.47] ×10⁻⁶ N·m·s/rad")
     assert "truth 2.420×10⁻⁶, in the interval" in motor
