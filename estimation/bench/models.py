@@ -19,14 +19,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.special
 
+from daq.robot.friction import FrictionShape
 from estimation.bench.record import DriveConstants
 from estimation.errors import DatasetError
-from estimation.regression.friction_terms import ASYMMETRIC, COULOMB_VISCOUS, stribeck_column
 from estimation.regression.least_squares import bootstrap_blocks, fit_linear
 from estimation.types import FloatArray
 
@@ -111,7 +111,7 @@ def fit_models(points: Points, generator: np.random.Generator) -> list[ModelFit]
             "needed",
             code="few-plateaus",
         )
-    fits = [_fit_simple(points, generator)]
+    fits = [_fit_linear_model("coulomb_viscous", points, generator)]
     ways = [points.velocity_rad_s[points.velocity_rad_s * sign > 0.0] for sign in (1.0, -1.0)]
     tells_ways_apart = all(len(way) >= 4 and _count_speeds(way) >= 2 for way in ways)
     if tells_ways_apart and not points.is_mounted:
@@ -139,43 +139,41 @@ def predict(
     fit_name: str, parameters: Mapping[str, float], drive: DriveConstants, speed: FloatArray
 ) -> FloatArray:
     """Motor torque of a model at motor speeds, without the constant of a mounted joint."""
-    kappa, sign = drive.load_to_motor, np.sign(speed)
-    if fit_name == "asymmetric":
-        b = np.where(speed > 0, parameters["b_eq_forward_nms"], parameters["b_eq_backward_nms"])
-        f = np.where(speed > 0, parameters["f_forward_nm"], parameters["f_backward_nm"])
-        torque: FloatArray = b * speed + kappa * f * sign
-        return torque
-    torque = parameters["b_eq_nms"] * speed + kappa * parameters["f_nm"] * sign
+    values = [parameters[name] for name in _PARAMETERS[fit_name]]
     if fit_name == "stribeck":
-        extra_nm = parameters["f_static_nm"] - parameters["f_nm"]
-        v_s = parameters["stribeck_velocity_rad_s"]
-        torque = torque + kappa * extra_nm * stribeck_column(speed / drive.reduction, v_s)
+        values[2] -= values[1]
+    v_s = parameters.get("stribeck_velocity_rad_s", 1.0)
+    torque: FloatArray = _columns(fit_name, speed, drive, v_s) @ values
     return torque
 
 
 # --- the models -----------------------------------------------------------------------------------
 
 
-_MOUNTED = ["offset_motor_nm", "inertia_kg_m2"]
+_PARAMETERS = {
+    "coulomb_viscous": ("b_eq_nms", "f_nm"),
+    "asymmetric": ("b_eq_forward_nms", "b_eq_backward_nms", "f_forward_nm", "f_backward_nm"),
+    "stribeck": ("b_eq_nms", "f_nm", "f_static_nm"),
+}
+_MOUNTED = ("offset_motor_nm", "inertia_kg_m2")
+
+
+def _columns(name: str, speed: FloatArray, drive: DriveConstants, v_s: float = 1.0) -> FloatArray:
+    """Return what each parameter takes at the motor per unit; of f_static, what exceeds f."""
+    shape = FrictionShape(v_s)
+    viscous, coulomb = (shape.column(term, speed) for term in ("viscous", "coulomb"))
+    parts = [viscous, drive.load_to_motor * coulomb]
+    if name == "asymmetric":
+        parts = [np.where(speed * way > 0.0, part, 0.0) for part in parts for way in (1.0, -1.0)]
+    elif name == "stribeck":
+        parts.append(drive.load_to_motor * shape.column("stribeck", speed / drive.reduction))
+    return np.column_stack(parts)
 
 
 def _with_load(columns: FloatArray, points: Points) -> FloatArray:
     if points.acceleration_rad_s2 is None:
         return columns
     return np.column_stack([columns, np.ones(len(columns)), points.acceleration_rad_s2])
-
-
-def _linear(
-    points: Points, columns: FloatArray, generator: np.random.Generator
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Parameters, their draws, residuals and held-out errors of a linear model."""
-    fit = fit_linear(columns, points.torque_nm)
-    plateaus = np.arange(len(columns))
-    draws = bootstrap_blocks(
-        columns, points.torque_nm, plateaus, replicates=REPLICATES, generator=generator
-    )
-    held_out = fit.residuals / (1.0 - _leverage(columns))
-    return fit.parameters, draws, fit.residuals, held_out
 
 
 def _leverage(columns: FloatArray) -> FloatArray:
@@ -185,49 +183,43 @@ def _leverage(columns: FloatArray) -> FloatArray:
     return leverage
 
 
-def _fit_simple(points: Points, generator: np.random.Generator) -> ModelFit:
-    columns = COULOMB_VISCOUS.columns(points.velocity_rad_s)
-    columns = _with_load(columns * [1.0, points.drive.load_to_motor], points)
-    values, draws, residuals, held_out = _linear(points, columns, generator)
-    names = ["b_eq_nms", "f_nm"] + _MOUNTED * points.is_mounted
+def _fit_linear_model(name: str, points: Points, generator: np.random.Generator) -> ModelFit:
+    columns = _with_load(_columns(name, points.velocity_rad_s, points.drive), points)
+    fit = fit_linear(columns, points.torque_nm)
+    plateaus = np.arange(len(columns))
+    draws = bootstrap_blocks(
+        columns, points.torque_nm, plateaus, replicates=REPLICATES, generator=generator
+    )
+    names = _PARAMETERS[name] + _MOUNTED * points.is_mounted
     return ModelFit(
-        "coulomb_viscous",
-        dict(zip(names, values.tolist(), strict=True)),
+        name,
+        dict(zip(names, fit.parameters.tolist(), strict=True)),
         dict(zip(names, draws.T, strict=True)),
-        residuals,
-        held_out,
+        fit.residuals,
+        fit.residuals / (1.0 - _leverage(columns)),
         len(columns) - len(names),
     )
 
 
 def _fit_asymmetric(points: Points, generator: np.random.Generator) -> ModelFit:
-    kappa = points.drive.load_to_motor
-    columns = ASYMMETRIC.columns(points.velocity_rad_s) * [1.0, 1.0, kappa, kappa]
-    values, draws, residuals, held_out = _linear(points, columns, generator)
-    names = ["b_eq_forward_nms", "b_eq_backward_nms", "f_forward_nm", "f_backward_nm"]
-    parameters = dict(zip(names, values.tolist(), strict=True))
-    replicates = dict(zip(names, draws.T, strict=True))
+    fit = _fit_linear_model("asymmetric", points, generator)
+    parameters, replicates = dict(fit.parameters), dict(fit.replicates)
     # Beside them the mean of both directions, which is what Table 4.3 has room for.
     for mean, unit in (("b_eq", "nms"), ("f", "nm")):
         pair = [f"{mean}_forward_{unit}", f"{mean}_backward_{unit}"]
         parameters[f"{mean}_{unit}"] = 0.5 * sum(parameters[name] for name in pair)
         replicates[f"{mean}_{unit}"] = 0.5 * (replicates[pair[0]] + replicates[pair[1]])
-    degrees = len(columns) - len(names)
-    return ModelFit("asymmetric", parameters, replicates, residuals, held_out, degrees)
+    return replace(fit, parameters=parameters, replicates=replicates)
 
 
 def _fit_stribeck(points: Points, generator: np.random.Generator) -> ModelFit:
     """Linear but for v_s, which is looked for on a grid."""
     drive, n = points.drive, len(points.velocity_rad_s)
-    joint_rad_s = points.velocity_rad_s / drive.reduction
-    slow, fast = np.min(np.abs(joint_rad_s)), np.max(np.abs(joint_rad_s))
+    joint_rad_s = np.abs(points.velocity_rad_s) / drive.reduction
+    slow, fast = np.min(joint_rad_s), np.max(joint_rad_s)
     grid = np.geomspace(0.5 * slow, 0.5 * fast, _STRIBECK_GRID)
-    base = COULOMB_VISCOUS.columns(points.velocity_rad_s) * [1.0, drive.load_to_motor]
     designs = [
-        _with_load(
-            np.column_stack([base, drive.load_to_motor * stribeck_column(joint_rad_s, v_s)]), points
-        )
-        for v_s in grid
+        _with_load(_columns("stribeck", points.velocity_rad_s, drive, v_s), points) for v_s in grid
     ]
     p = designs[0].shape[1]
     residuals, held_out, left_out = np.empty((3, _STRIBECK_GRID, n))
@@ -249,7 +241,7 @@ def _fit_stribeck(points: Points, generator: np.random.Generator) -> ModelFit:
         solutions, squared = _draw(design, points.torque_nm, counts)
         better = squared < errors
         draws[better], errors[better], chosen[better] = solutions[better], squared[better], row
-    names = ["b_eq_nms", "f_nm", "f_static_nm"] + _MOUNTED * points.is_mounted
+    names = _PARAMETERS["stribeck"] + _MOUNTED * points.is_mounted
     values[2] += values[1]
     draws[:, 2] += draws[:, 1]
     parameters = dict(zip(names, values.tolist(), strict=True))

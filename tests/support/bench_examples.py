@@ -15,6 +15,10 @@ GEAR = 31.0
 KT_NM_PER_A = 0.02757
 B_NMS = 2.42e-6
 F_NM = 0.122
+VISCOUS = EstimatedQuantity(value=2.404e-6, low=2.336e-6, high=2.472e-6, truth=B_NMS)
+COULOMB = EstimatedQuantity(value=0.12181, low=0.12165, high=0.12197, truth=F_NM)
+BREAKAWAY = EstimatedQuantity(value=0.1391, low=0.1352, high=0.1430, truth=0.14)
+INERTIA = EstimatedQuantity(value=3.35e-5, low=3.29e-5, high=3.41e-5, truth=3.331e-5)
 SIGMA_A = 0.6e-3
 PLATEAU_S = 5.0
 SPEEDS_RAD_S = (0.04, 0.08, 0.16, 0.32, 0.63, 1.25, 2.0, 3.0, 4.0, 4.75)
@@ -91,21 +95,15 @@ def make_result(**changes: Any) -> BenchResult:
         made_by="0.1.0",
         recorded_utc="2025-06-12T09:15:02Z",
         model="coulomb_viscous",
-        b_eq_nms=EstimatedQuantity(value=2.404e-6, low=2.336e-6, high=2.472e-6, truth=B_NMS),
-        f_nm=EstimatedQuantity(value=0.12181, low=0.12165, high=0.12197, truth=F_NM),
-        b_joint_nms=EstimatedQuantity(
-            value=2.404e-6 * GEAR**2, low=2.336e-6 * GEAR**2, high=2.472e-6 * GEAR**2
-        ),
-        f_motor_nm=EstimatedQuantity(value=0.12181 / GEAR, low=0.12165 / GEAR, high=0.12197 / GEAR),
-        breakaway_nm=EstimatedQuantity(value=0.1391, low=0.1352, high=0.1430, truth=0.14),
-        breakaway_motor_nm=EstimatedQuantity(
-            value=0.1391 / GEAR, low=0.1352 / GEAR, high=0.143 / GEAR
-        ),
-        inertia_kg_m2=EstimatedQuantity(value=3.35e-5, low=3.29e-5, high=3.41e-5, truth=3.331e-5),
-        inertia_joint_kg_m2=EstimatedQuantity(value=3.22e-2, low=3.16e-2, high=3.28e-2),
+        b_eq_nms=VISCOUS,
+        f_nm=COULOMB,
+        b_joint_nms=VISCOUS.times(GEAR**2),
+        f_motor_nm=COULOMB.times(1.0 / GEAR),
+        breakaway_nm=BREAKAWAY,
+        breakaway_motor_nm=BREAKAWAY.times(1.0 / GEAR),
+        inertia_kg_m2=INERTIA,
+        inertia_joint_kg_m2=INERTIA.times(GEAR**2),
         torque_constant_nm_per_a=EstimatedQuantity(value=KT_NM_PER_A),
-        torque_constant_drop=None,
-        torque_constant_current_a=None,
         gear_reduction=GEAR,
         models=make_models(),
         plateaus=plateaus,
@@ -126,8 +124,7 @@ def make_result(**changes: Any) -> BenchResult:
 
 def make_models() -> tuple[FrictionModel, ...]:
     """Three models; the simplest wins."""
-    b = EstimatedQuantity(value=2.404e-6, low=2.336e-6, high=2.472e-6, truth=B_NMS)
-    f = EstimatedQuantity(value=0.12181, low=0.12165, high=0.12197, truth=F_NM)
+    b, f = VISCOUS, COULOMB
     return (
         FrictionModel(
             name="coulomb_viscous",

@@ -12,26 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from daq.robot.friction import FrictionShape
 from estimation.bench.result import BenchResult, Plateau
 from estimation.types import FloatArray
-
-_TOGETHER = (
-    ("t_s", "joint_velocity_rad_s", "reference_velocity_rad_s", "iq_a"),
-    ("band_motor_velocity_rad_s", "fit_nm", "band_low_nm", "band_high_nm"),
-    ("angle_rad", "forward_residual_nm", "backward_residual_nm"),
-    ("load_current_a", "load_torque_motor_nm", "load_fit_nm"),
-)
 
 
 def _none() -> FloatArray:
     return np.empty(0)
-
-
-def _check_shape(
-    name: str, values: FloatArray | None, first: str, expected: FloatArray | None
-) -> None:
-    if values is not None and expected is not None and values.shape != expected.shape:
-        raise ValueError(f"{name} has shape {values.shape}, but {first} {expected.shape}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -57,9 +44,6 @@ class BenchPicture:
         load_torque_motor_nm: The torque that the arm felt, seen at the motor, (p,).
         load_fit_nm: The measured curve at `load_current_a`, (p,).
         nominal_torque_constant_nm_per_a: K_i by equation 4.3 from K_v, for a load arm.
-
-    Raises:
-        ValueError: Arrays that belong together differ in length.
     """
 
     t_s: FloatArray = field(default_factory=_none)
@@ -78,15 +62,6 @@ class BenchPicture:
     load_torque_motor_nm: FloatArray | None = None
     load_fit_nm: FloatArray | None = None
     nominal_torque_constant_nm_per_a: float | None = None
-
-    def __post_init__(self) -> None:
-        for first, *others in _TOGETHER:
-            expected = getattr(self, first)
-            for name in others:
-                _check_shape(name, getattr(self, name), first, expected)
-        for name, curve in self.model_curves.items():
-            grid = self.band_motor_velocity_rad_s
-            _check_shape(f"model_curves[{name!r}]", curve, "band_motor_velocity_rad_s", grid)
 
 
 class PlateauColumns(NamedTuple):
@@ -163,17 +138,16 @@ def fit_at(picture: BenchPicture, motor_velocity_rad_s: FloatArray) -> FloatArra
 
 
 def true_curve(result: BenchResult, motor_velocity_rad_s: FloatArray) -> FloatArray | None:
-    """Equation 4.12 with the mock's true parameters: b_eq·ω + f·k_g·sgn(ω), NaN at rest.
+    """Equation 4.12 with the mock's true parameters: b_eq·ω + κ·f·sgn(ω), NaN at rest.
 
     None where the truth is unknown.
     """
-    if result.b_eq_nms is None or result.f_nm is None:
+    if result.b_eq_nms is None or result.f_motor_nm is None:
         return None
-    viscous_nms, coulomb_nm = result.b_eq_nms.truth, result.f_nm.truth
-    if viscous_nms is None or coulomb_nm is None:
+    viscous, coulomb = result.b_eq_nms.truth, result.f_motor_nm.truth
+    if viscous is None or coulomb is None:
         return None
-    sign = np.where(motor_velocity_rad_s == 0.0, math.nan, np.sign(motor_velocity_rad_s))
-    true: FloatArray = (
-        viscous_nms * motor_velocity_rad_s + coulomb_nm / result.gear_reduction * sign
+    true = FrictionShape(1.0).torque_nm(
+        {"viscous": viscous, "coulomb": coulomb}, motor_velocity_rad_s
     )
-    return true
+    return np.where(motor_velocity_rad_s == 0.0, math.nan, true)

@@ -14,7 +14,7 @@ from refusals import refused
 from estimation.bench.models import (
     ModelFit,
     Points,
-    _fit_simple,
+    _fit_linear_model,
     fit_models,
     interval_of,
     predict,
@@ -245,7 +245,11 @@ def draws() -> list[list[ModelFit]]:
         torque = simple_nm(speed) + random.normal(0.0, SIGMA_NM, len(speed))
         points = Points(speed, torque, DRIVE)
         is_first = seed < MODEL_DRAWS
-        fits.append(fit_models(points, random) if is_first else [_fit_simple(points, random)])
+        fits.append(
+            fit_models(points, random)
+            if is_first
+            else [_fit_linear_model("coulomb_viscous", points, random)]
+        )
     return fits
 
 

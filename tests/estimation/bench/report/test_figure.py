@@ -17,6 +17,8 @@ import msgspec
 import numpy as np
 import pytest
 from bench_examples import (
+    B_NMS,
+    COULOMB,
     F_NM,
     GEAR,
     make_bare_result,
@@ -31,7 +33,7 @@ from matplotlib.legend import Legend
 from matplotlib.text import Text
 
 from estimation.bench.report.figure import draw_bench, save_figure
-from estimation.bench.report.picture import BenchPicture
+from estimation.bench.report.picture import BenchPicture, true_curve
 from estimation.bench.result import BenchResult, EstimatedQuantity
 from estimation.reporting.palette import PALETTE
 from estimation.reporting.sheet import make_svg
@@ -263,7 +265,15 @@ def test_the_truth_is_drawn_where_it_is_known() -> None:
         return draw_bench(result, make_picture()).axes[0].get_legend_handles_labels()[1]
 
     assert "truth" in labels(make_result())
-    assert "truth" not in labels(make_result(f_nm=EstimatedQuantity(value=F_NM)))
+    assert "truth" not in labels(make_result(f_motor_nm=EstimatedQuantity(value=F_NM / GEAR)))
+
+
+def test_the_truth_knows_the_losses_of_the_gear() -> None:
+    """A bug: the load's friction was divided by the reduction alone."""
+    result = make_result(f_motor_nm=COULOMB.times(1.0 / GEAR / 0.7))
+    forward, rest, backward = true_curve(result, np.array([10.0, 0.0, -10.0]))
+    assert forward == -backward == pytest.approx(10.0 * B_NMS + F_NM / GEAR / 0.7)
+    assert np.isnan(rest)
 
 
 def test_second_axes_show_the_load_side() -> None:
@@ -355,15 +365,3 @@ def test_results_are_read_without_matplotlib() -> None:
     code = "import sys, estimation.bench.result, estimation.bench.report.picture; "
     code += "assert 'matplotlib' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_arrays_that_belong_together_have_one_length() -> None:
-    with pytest.raises(ValueError, match=r"iq_a .*\(3,\).* t_s .*\(2,\)"):
-        BenchPicture(
-            t_s=np.zeros(2),
-            joint_velocity_rad_s=np.zeros(2),
-            reference_velocity_rad_s=np.zeros(2),
-            iq_a=np.zeros(3),
-        )
-    with pytest.raises(ValueError, match="model_curves"):
-        BenchPicture(model_curves={"stribeck": np.zeros(3)})

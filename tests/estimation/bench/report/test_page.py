@@ -76,9 +76,9 @@ def test_the_summary_has_both_sides_of_the_gear(outline: Outline) -> None:
     motor, load = rows["Viscous friction beq"]
     assert motor.startswith("2.40 [2.34, 2.47] ×10⁻⁶ N·m·s/rad")
     assert "truth 2.420×10⁻⁶, in the interval" in motor
-    assert load == "0.00231 [0.00224, 0.00238] N·m·s/rad"
+    assert load.startswith("0.00231 [0.00224, 0.00238] N·m·s/rad")
     motor, load = rows["Coulomb friction f"]
-    assert motor == "0.003929 [0.003924, 0.003935] N·m"
+    assert motor.startswith("0.003929 [0.003924, 0.003935] N·m")
     assert load.startswith("0.12181 [0.12165, 0.12197] N·m")
     assert "truth 0.1220, outside the interval" in load
     assert rows["Breakaway torque"][1].startswith("0.139 [0.135, 0.143] N·m")
