@@ -46,13 +46,11 @@ def low_pass(values: ArrayLike, *, order: int, cutoff_hz: float, rate_hz: float)
     """
     if order < 1:
         raise DatasetError(f"a filter of order {order}: it must be at least 1", code="bad-order")
-    if not 0.0 < cutoff_hz < 0.5 * rate_hz:
-        raise DatasetError(
-            f"a cut-off frequency of {cutoff_hz:g} Hz: it must be above 0 and below half the rate, "
-            f"{0.5 * rate_hz:g} Hz",
-            code="bad-cutoff",
-        )
-    return _both_ways(values, signal.butter(order, cutoff_hz, fs=rate_hz, output="sos"), order)
+    check_cutoff(cutoff_hz, rate_hz)
+    array = checked_record(values, more_than=3 * order)
+    sections = signal.butter(order, cutoff_hz, fs=rate_hz, output="sos")
+    smooth: FloatArray = signal.sosfiltfilt(sections, array, axis=0, padlen=3 * order)
+    return smooth
 
 
 def central_difference(values: ArrayLike, *, rate_hz: float) -> FloatArray:
@@ -103,10 +101,18 @@ def derivative(values: ArrayLike, *, rate_hz: float) -> FloatArray:
     return slope
 
 
-def _both_ways(values: ArrayLike, sections: FloatArray, order: int) -> FloatArray:
-    array = checked_record(values, more_than=3 * order)
-    smooth: FloatArray = signal.sosfiltfilt(sections, array, axis=0, padlen=3 * order)
-    return smooth
+def check_cutoff(cutoff_hz: float, rate_hz: float) -> None:
+    """Refuse a cut-off frequency that is not between 0 and half the rate.
+
+    Raises:
+        DatasetError: It is not.
+    """
+    if not 0.0 < cutoff_hz < 0.5 * rate_hz:
+        raise DatasetError(
+            f"a cut-off frequency of {cutoff_hz:g} Hz: it must be above 0 and below half the rate, "
+            f"{0.5 * rate_hz:g} Hz",
+            code="bad-cutoff",
+        )
 
 
 def _check_rate(rate_hz: float) -> None:

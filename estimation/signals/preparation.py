@@ -23,8 +23,14 @@ import numpy as np
 from estimation.errors import DatasetError
 from estimation.recordings.segment import Segment
 from estimation.recordings.uniform_rows import widened
-from estimation.signals import filters as signals
-from estimation.signals.filters import STENCIL_ROWS, derivative, low_pass
+from estimation.signals.filters import (
+    STENCIL_ROWS,
+    central_difference,
+    check_cutoff,
+    derivative,
+    low_pass,
+    second_difference,
+)
 from estimation.signals.settings import PreparationSettings, choose_settings
 from estimation.signals.spectra import derivative_fft, low_pass_fft
 from estimation.types import Flags, FloatArray, Rows
@@ -213,12 +219,7 @@ class _Filters:
         self._settings = settings
         self._rate_hz = rate_hz
         self.rows_min = max(3 * settings.order, 4 * STENCIL_ROWS)
-        if not settings.cutoff_hz < 0.5 * rate_hz:
-            raise DatasetError(
-                f"a cut-off frequency of {settings.cutoff_hz:g} Hz: it must be below half the "
-                f"rate, {0.5 * rate_hz:g} Hz",
-                code="bad-cutoff",
-            )
+        check_cutoff(settings.cutoff_hz, rate_hz)
 
     def smooth(self, values: FloatArray) -> FloatArray:
         settings = self._settings
@@ -232,14 +233,14 @@ class _Filters:
         if self._settings.method == "fft":
             return derivative_fft(smooth, cutoff_hz=self._settings.cutoff_hz, rate_hz=self._rate_hz)
         if self._settings.differences == "second":
-            return signals.central_difference(smooth, rate_hz=self._rate_hz)
+            return central_difference(smooth, rate_hz=self._rate_hz)
         return derivative(smooth, rate_hz=self._rate_hz)
 
     def slope_and_bend(self, smooth: FloatArray) -> tuple[FloatArray, FloatArray]:
         slope = self.slope(smooth)
         settings = self._settings
         if settings.method == "butterworth" and settings.differences == "second":
-            return slope, signals.second_difference(smooth, rate_hz=self._rate_hz)
+            return slope, second_difference(smooth, rate_hz=self._rate_hz)
         return slope, self.slope(slope)
 
     def quick_slope(self, values: FloatArray) -> FloatArray:

@@ -14,6 +14,7 @@ import numpy as np
 
 from estimation.errors import DatasetError
 from estimation.recordings.segment import Segment
+from estimation.signals.filters import check_cutoff
 from estimation.signals.spectra import choose_cutoff_hz
 from estimation.signals.velocity_choice import Spectra
 
@@ -120,17 +121,13 @@ def choose_settings(
         if cutoff_hz < choose_cutoff_hz(content_hz, rate_hz):
             note += f", and from {quiet_hz:.3g} Hz on noise of the positions disturbs accelerations"
         notes.append(note)
-    elif not 0.0 < cutoff_hz < 0.5 * rate_hz:
-        raise DatasetError(
-            f"a cut-off frequency of {cutoff_hz:g} Hz: it must be above 0 and below half the rate, "
-            f"{0.5 * rate_hz:g} Hz",
-            code="bad-cutoff",
-        )
-    elif cutoff_hz < content_hz:
-        notes.append(
-            f"the low-pass at {cutoff_hz:.3g} Hz takes from the motion, whose content ends at "
-            f"{content_hz:.3g} Hz"
-        )
+    else:
+        check_cutoff(cutoff_hz, rate_hz)
+        if cutoff_hz < content_hz:
+            notes.append(
+                f"the low-pass at {cutoff_hz:.3g} Hz takes from the motion, whose content ends at "
+                f"{content_hz:.3g} Hz"
+            )
     if decimation is None:
         decimation = max(1, int(rate_hz / (ROWS_PER_CUTOFF * cutoff_hz)))
     if velocity is None:

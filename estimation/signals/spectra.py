@@ -1,11 +1,11 @@
 """Low-pass and derivatives in the frequency domain, and where a trajectory's own content ends.
 
 The filter is [De Facci 2024]'s rectangular window: every bin above the cut-off frequency becomes
-zero. For a record of whole periods that is exact. Any other record is brought to something that
-can be repeated: the line between its ends is taken away, the rest, which then begins and ends at
-zero, is continued by its own point reflection (so that its slope goes on, too), and the line is
-added again. What that invents at the borders is to be dropped, as with any other filter; a
-rectangular window rings, so that a border is felt farther inside than with a Butterworth filter.
+zero. A record is first brought to something that can be repeated: the line between its ends is
+taken away, the rest, which then begins and ends at zero, is continued by its own point reflection
+(so that its slope goes on, too), and the line is added again. What that invents at the borders is
+to be dropped, as with any other filter; a rectangular window rings, so that a border is felt
+farther inside than with a Butterworth filter.
 
 Rows are samples at a constant rate. Nothing here decides what is used:
 `estimation.signals.preparation`.
@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import fft
 
-from estimation.errors import DatasetError
-from estimation.signals.filters import checked_record
+from estimation.signals.filters import check_cutoff, checked_record
 from estimation.types import FloatArray
 
 CUTOFF_MIN_HZ, CUTOFF_MAX_HZ = 15.0, 30.0
@@ -48,16 +47,13 @@ _FLOOR_BAND = (0.25, 0.45)
 """Shares of the rate between which nothing moves and only noise is seen."""
 
 
-def low_pass_fft(
-    values: ArrayLike, *, cutoff_hz: float, rate_hz: float, is_periodic: bool = False
-) -> FloatArray:
+def low_pass_fft(values: ArrayLike, *, cutoff_hz: float, rate_hz: float) -> FloatArray:
     """Zero all bins above a frequency: no delay, and nothing changed below.
 
     Args:
         values: One column per signal, shape (n,) or (n, k).
         cutoff_hz: The highest frequency that stays.
         rate_hz: Samples per second.
-        is_periodic: Whether the record is of whole periods: row n would be row 0 again.
 
     Returns:
         The same shape.
@@ -66,58 +62,14 @@ def low_pass_fft(
         DatasetError: The cut-off frequency is not between 0 and half the rate, the record is too
             short or a value is not finite.
     """
-    _check_cutoff(cutoff_hz, rate_hz)
-
-    def gain(frequency_hz: FloatArray) -> FloatArray:
-        # A bin at the cut-off itself stays, however it was rounded.
-        return np.where(frequency_hz <= cutoff_hz * (1.0 + 1e-9), 1.0, 0.0)
-
-    smooth, line = _through_spectrum(values, gain, rate_hz=rate_hz, is_periodic=is_periodic)
-    if line is not None:
-        smooth += line
-    return smooth
+    smooth, line = _through_spectrum(values, np.ones_like, cutoff_hz, rate_hz)
+    return smooth + line
 
 
-def derivative_fft(
-    values: ArrayLike,
-    *,
-    rate_hz: float,
-    order: int = 1,
-    cutoff_hz: float | None = None,
-    is_periodic: bool = False,
-) -> FloatArray:
-    """Return the derivative by (jω)^order in the frequency domain, exact for a periodic record.
-
-    Args:
-        values: One column per signal, shape (n,) or (n, k).
-        rate_hz: Samples per second.
-        order: 1 for the first, 2 for the second derivative.
-        cutoff_hz: All above it becomes zero; None for no filter.
-        is_periodic: Whether the record is of whole periods.
-
-    Returns:
-        The same shape.
-
-    Raises:
-        DatasetError: As `low_pass_fft`, or the order is neither 1 nor 2.
-    """
-    if order not in (1, 2):
-        raise DatasetError(f"a derivative of order {order}: it must be 1 or 2", code="bad-order")
-    if cutoff_hz is not None:
-        _check_cutoff(cutoff_hz, rate_hz)
-
-    def gain(frequency_hz: FloatArray) -> NDArray[Any]:
-        factor = (2j * np.pi * frequency_hz) ** order
-        if order == 1:
-            # The bin at half the rate has no phase, and so no derivative.
-            factor[frequency_hz >= 0.5 * rate_hz * (1.0 - 1e-12)] = 0.0
-        if cutoff_hz is not None:
-            factor[frequency_hz > cutoff_hz * (1.0 + 1e-9)] = 0.0
-        return factor
-
-    slope, line = _through_spectrum(values, gain, rate_hz=rate_hz, is_periodic=is_periodic)
-    if line is not None and order == 1:
-        slope += (line[-1] - line[0]) * rate_hz / (len(line) - 1)
+def derivative_fft(values: ArrayLike, *, cutoff_hz: float, rate_hz: float) -> FloatArray:
+    """Return the derivative of what `low_pass_fft` would leave, by jω in the frequency domain."""
+    slope, line = _through_spectrum(values, lambda hz: 2j * np.pi * hz, cutoff_hz, rate_hz)
+    slope += (line[-1] - line[0]) * rate_hz / (len(line) - 1)
     return slope
 
 
@@ -203,31 +155,21 @@ def segment_rows(rows: int, rate_hz: float) -> int:
 def _through_spectrum(
     values: ArrayLike,
     gain: Callable[[FloatArray], NDArray[Any]],
-    *,
+    cutoff_hz: float,
     rate_hz: float,
-    is_periodic: bool,
-) -> tuple[FloatArray, FloatArray | None]:
-    """Return the filtered record without its line, and the line; None for a periodic record."""
+) -> tuple[FloatArray, FloatArray]:
+    """Return the filtered record without its line, and the line."""
     array = checked_record(values, more_than=2)
-    if not rate_hz > 0.0:
-        raise DatasetError(f"a rate of {rate_hz:g} Hz: it must be above 0", code="bad-rate")
-    rows, line = len(array), None
-    if not is_periodic:
-        place = np.linspace(0.0, 1.0, rows).reshape(-1, *(1,) * (array.ndim - 1))
-        line = array[0] + (array[-1] - array[0]) * place
-        rest = array - line
-        array = np.concatenate([rest, -rest[-2:0:-1]])
-    spectrum = fft.rfft(array, axis=0)
-    frequency_hz = fft.rfftfreq(len(array), 1.0 / rate_hz)
-    spectrum *= gain(frequency_hz).reshape(-1, *(1,) * (array.ndim - 1))
-    result: FloatArray = fft.irfft(spectrum, len(array), axis=0)[:rows]
+    check_cutoff(cutoff_hz, rate_hz)
+    across = (-1, *(1,) * (array.ndim - 1))
+    place = np.linspace(0.0, 1.0, len(array)).reshape(across)
+    line: FloatArray = array[0] + (array[-1] - array[0]) * place
+    rest = array - line
+    repeated = np.concatenate([rest, -rest[-2:0:-1]])
+    frequency_hz = fft.rfftfreq(len(repeated), 1.0 / rate_hz)
+    # A bin at the cut-off itself stays, however it was rounded.
+    is_kept = frequency_hz <= cutoff_hz * (1.0 + 1e-9)
+    spectrum = fft.rfft(repeated, axis=0)
+    spectrum *= np.where(is_kept, gain(frequency_hz), 0.0).reshape(across)
+    result: FloatArray = fft.irfft(spectrum, len(repeated), axis=0)[: len(array)]
     return result, line
-
-
-def _check_cutoff(cutoff_hz: float, rate_hz: float) -> None:
-    if not 0.0 < cutoff_hz < 0.5 * rate_hz:
-        raise DatasetError(
-            f"a cut-off frequency of {cutoff_hz:g} Hz: it must be above 0 and below half the rate, "
-            f"{0.5 * rate_hz:g} Hz",
-            code="bad-cutoff",
-        )

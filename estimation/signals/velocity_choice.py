@@ -67,6 +67,7 @@ class Spectra:
         rate_hz: Samples per second.
         rows: How many there were.
         joint_names: Of the segments.
+        has_velocity: Whether every segment has measured velocities.
 
     Raises:
         DatasetError: There is none, they differ in rate, or all are too short.
@@ -79,7 +80,7 @@ class Spectra:
         self._lag_s: FloatArray | float = 0.0
         self._welch_rows = 0
         self._means: dict[str, Any] = {}
-        self._has_velocity = True
+        self.has_velocity = True
         for segment in segments:
             self._add(segment)
         if not self._means:
@@ -88,11 +89,6 @@ class Spectra:
                 "gaps for some seconds",
                 code="few-rows",
             )
-
-    @property
-    def has_velocity(self) -> bool:
-        """Whether every segment has measured velocities."""
-        return self._has_velocity
 
     def bandwidths_hz(self) -> tuple[float, ...]:
         """Where the content of each joint's motion ends."""
@@ -163,7 +159,7 @@ class Spectra:
         self._frequency_hz, power = signal.welch(bend, detrend=False, **how)
         found = {"bend": power}
         if segment.dq_rad_s is None:
-            self._has_velocity = False
+            self.has_velocity = False
         else:
             measured = segment.dq_rad_s[1:-1]
             found["slope"] = signal.welch(slope, detrend="linear", **how)[1]

@@ -43,24 +43,15 @@ def fourier(
 # --- the rectangular window -----------------------------------------------------------------------
 
 
-@given(seeds, st.integers(1, 3))
-def test_for_a_periodic_record_the_window_and_the_derivatives_are_exact(seed, periods):
-    t_s = np.arange(10_000 * periods) / RATE_HZ
-    q, dq, ddq = fourier(t_s, seed=seed)
-    vibration = 0.1 * np.sin(2.0 * np.pi * 40.0 * t_s)
-    how = {"rate_hz": RATE_HZ, "cutoff_hz": 15.0, "is_periodic": True}
-    np.testing.assert_allclose(low_pass_fft(q + vibration, **how), q, atol=1e-12)
-    np.testing.assert_allclose(derivative_fft(q + vibration, **how), dq, atol=1e-10)
-    np.testing.assert_allclose(derivative_fft(q + vibration, order=2, **how), ddq, atol=1e-9)
-
-
 @given(seeds, st.integers(9_000, 17_000), st.floats(-5.0, 5.0))
 def test_any_other_record_is_right_away_from_its_borders(seed, rows, slope):
     t_s = np.arange(rows) / RATE_HZ
     q, dq, _ = fourier(t_s, seed=seed)
     q, dq, inner = q + slope * t_s, dq + slope, slice(700, -700)
     how = {"rate_hz": RATE_HZ, "cutoff_hz": 15.0}
+    vibration = 0.1 * np.sin(2.0 * np.pi * 40.0 * t_s)
     assert np.abs(low_pass_fft(q, **how) - q)[inner].max() < 1e-4
+    assert np.abs(low_pass_fft(q + vibration, **how) - q)[inner].max() < 1e-2
     assert np.abs(derivative_fft(q, **how) - dq)[inner].max() < 5e-3
 
 
@@ -73,10 +64,13 @@ def test_a_line_stays_what_it_is_up_to_its_ends():
 
 
 def test_a_bin_at_the_cut_off_stays_and_the_next_one_goes():
-    t_s = np.arange(1000) / RATE_HZ
+    """Whole periods between two zeros are repeated as they are: there the filter is exact."""
+    t_s = np.arange(1001) / RATE_HZ
     at, above = np.sin(2.0 * np.pi * 20.0 * t_s), np.sin(2.0 * np.pi * 21.0 * t_s)
-    how = {"rate_hz": RATE_HZ, "cutoff_hz": 20.0, "is_periodic": True}
+    slope = 40.0 * np.pi * np.cos(2.0 * np.pi * 20.0 * t_s)
+    how = {"rate_hz": RATE_HZ, "cutoff_hz": 20.0}
     np.testing.assert_allclose(low_pass_fft(at + above, **how), at, atol=1e-12)
+    np.testing.assert_allclose(derivative_fft(at + above, **how), slope, atol=1e-9)
 
 
 # --- differences and periods ----------------------------------------------------------------------
@@ -174,10 +168,13 @@ def test_the_quiet_band_holds_the_noise_that_it_says(noise, seed):
     [
         (lambda x: low_pass_fft(x, cutoff_hz=500.0, rate_hz=RATE_HZ), "bad-cutoff", ("500 Hz",)),
         (lambda x: low_pass_fft(x, cutoff_hz=0.0, rate_hz=RATE_HZ), "bad-cutoff", ("0 Hz",)),
-        (lambda x: derivative_fft(x, rate_hz=0.0), "bad-rate", ("0 Hz",)),
-        (lambda x: derivative_fft(x, rate_hz=1.0, order=3), "bad-order", ("3", "1", "2")),
+        (lambda x: derivative_fft(x, cutoff_hz=1.0, rate_hz=0.0), "bad-cutoff", ("0 Hz",)),
         (lambda x: low_pass_fft(x[:2], cutoff_hz=1.0, rate_hz=RATE_HZ), "few-rows", ("2 rows",)),
-        (lambda x: derivative_fft(x * np.nan, rate_hz=1.0), "not-finite", ("row 0",)),
+        (
+            lambda x: derivative_fft(x * np.nan, cutoff_hz=0.1, rate_hz=1.0),
+            "not-finite",
+            ("row 0",),
+        ),
         (lambda x: derivative(x, rate_hz=-1.0), "bad-rate", ("-1 Hz",)),
     ],
 )
