@@ -9,23 +9,19 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator
-from typing import NamedTuple, TypedDict
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from daq.recording import Recording, open_recording
 from estimation.bench.breakaway_inertia import find_breakaway, find_inertia
 from estimation.bench.load_arm import find_torque_constant
-from estimation.bench.models import (
-    ModelFit,
-    Points,
-    fit_models,
-    select,
-)
+from estimation.bench.models import ModelFit, Points, fit_models, select
 from estimation.bench.plateaus import find_plateaus
 from estimation.bench.record import JointRecord, read_record
 from estimation.bench.rejection import find_encoder_gap, reject_slipping
-from estimation.bench.report.curves import make_picture, traces_of
+from estimation.bench.report.curves import make_picture, with_traces
 from estimation.bench.report.picture import BenchPicture
 from estimation.bench.result import BenchResult, Cause, EstimatedQuantity, FrictionModel, Plateau
 from estimation.errors import DatasetError
@@ -54,14 +50,14 @@ def analyse_bench(path: str | os.PathLike[str], *, made_by: str = "") -> BenchAn
     """
     with open_recording(path) as recording:
         record = read_record(recording)
-        facts = _facts(recording, record, made_by)
+        make_result = _with_facts(recording, record, made_by)
     if not len(record.t_s):
         raise DatasetError(
             f"{path}: has no samples{_early_end(record)}; repeat the test", code="no-samples"
         )
     if record.header.load_arm is not None:
         try:
-            return _analyse_load_arm(record, facts)
+            return _analyse_load_arm(record, make_result)
         except DatasetError as error:
             raise DatasetError(f"{path}: {error}{_early_end(record)}", code=error.code) from error
     plateaus = find_plateaus(record)
@@ -89,8 +85,11 @@ def analyse_bench(path: str | os.PathLike[str], *, made_by: str = "") -> BenchAn
     breakaway = find_breakaway(record, rotor_kg_m2 if inertia is None else inertia.value)
     to_load = 1.0 / record.drive.load_to_motor
     squared = record.drive.reduction * to_load
-    result = BenchResult(
-        **facts,
+    warm, volts, energies_j = (
+        [value for plateau in plateaus if (value := getattr(plateau, name)) is not None]
+        for name in ("winding_temperature_degc", "bus_voltage_v", "energy_j")
+    )
+    result = make_result(
         model=chosen.name,
         b_eq_nms=viscous,
         f_nm=coulomb,
@@ -107,9 +106,9 @@ def analyse_bench(path: str | os.PathLike[str], *, made_by: str = "") -> BenchAn
         plateaus_rejected=len(plateaus) - len(used),
         drift_percent=drift_percent,
         drift_is_significant=is_drifting,
-        temperature_degc=_ends([p.winding_temperature_degc for p in plateaus]),
-        bus_voltage_v=_extremes([p.bus_voltage_v for p in plateaus]),
-        energy_j=_total([p.energy_j for p in plateaus]),
+        temperature_degc=(warm[0], warm[-1]) if warm else None,
+        bus_voltage_v=(min(volts), max(volts)) if volts else None,
+        energy_j=sum(energies_j) if energies_j else None,
         warnings=(
             *_warnings(plateaus, chosen, record, drift_percent if is_drifting else 0.0),
             *_left_out(record, breakaway, inertia),
@@ -131,42 +130,25 @@ def explain_end(path: str | os.PathLike[str]) -> str:
 # --- the parts of a result ------------------------------------------------------------------------
 
 
-class _Facts(TypedDict):
-    """The fields of a result that do not depend on any estimate."""
-
-    joint: str
-    robot: str
-    motor: str
-    kind: str
-    profile: str
-    link: str
-    recording: str
-    made_by: str
-    recorded_utc: str
-    gear_reduction: float
-    duration_s: float
-    rate_hz: float
-    skipped: int
-
-
-def _facts(recording: Recording, record: JointRecord, made_by: str) -> _Facts:
-    """Return what does not depend on any estimate."""
+def _with_facts(recording: Recording, record: JointRecord, made_by: str) -> partial[BenchResult]:
+    """Return a result that still lacks all estimates."""
     duration_s = recording.duration_s
-    return {
-        "joint": record.joint.name,
-        "robot": str(recording.attributes["robot"]),
-        "motor": record.joint.drive.motor,
-        "kind": record.joint.kind or "",
-        "profile": record.profile,
-        "link": str(recording.attributes["link"]),
-        "recording": recording.path.name,
-        "made_by": made_by,
-        "recorded_utc": str(recording.attributes["start_utc"]),
-        "gear_reduction": record.drive.reduction,
-        "duration_s": duration_s,
-        "skipped": record.skipped,
-        "rate_hz": (recording.sample_count - 1) / max(duration_s, 1e-9),
-    }
+    return partial(
+        BenchResult,
+        joint=record.joint.name,
+        robot=str(recording.attributes["robot"]),
+        motor=record.joint.drive.motor,
+        kind=record.joint.kind or "",
+        profile=record.profile,
+        link=str(recording.attributes["link"]),
+        recording=recording.path.name,
+        made_by=made_by,
+        recorded_utc=str(recording.attributes["start_utc"]),
+        gear_reduction=record.drive.reduction,
+        duration_s=duration_s,
+        skipped=record.skipped,
+        rate_hz=(recording.sample_count - 1) / max(duration_s, 1e-9),
+    )
 
 
 def _headline(chosen: ModelFit, record: JointRecord) -> tuple[EstimatedQuantity, EstimatedQuantity]:
@@ -224,58 +206,37 @@ def _drift(used: list[Plateau], chosen: ModelFit, record: JointRecord) -> tuple[
     return 100.0 * change, abs(slope) > _DRIFT_T * max(error, 1e-300)
 
 
-def _ends(values: list[float | None]) -> tuple[float, float] | None:
-    known = [value for value in values if value is not None]
-    return (known[0], known[-1]) if known else None
-
-
-def _extremes(values: list[float | None]) -> tuple[float, float] | None:
-    known = [value for value in values if value is not None]
-    return (min(known), max(known)) if known else None
-
-
-def _total(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
-
-
 def _warnings(
     plateaus: list[Plateau], chosen: ModelFit, record: JointRecord, drift_percent: float
-) -> tuple[str, ...]:
-    warnings = []
+) -> Iterator[str]:
     rejected = [plateau for plateau in plateaus if not plateau.is_used]
     if len(rejected) > _REJECTED_MANY * len(plateaus):
-        warnings.append(
-            f"{len(rejected)} of {len(plateaus)} plateaus were rejected: {_why(rejected)}"
-        )
+        yield f"{len(rejected)} of {len(plateaus)} plateaus were rejected: {_why(rejected)}"
     elif slipping := [plateau for plateau in rejected if plateau.cause is Cause.SLIP]:
-        warnings.append(f"{len(slipping)} of {len(plateaus)} plateaus: {_why(slipping)}")
+        yield f"{len(slipping)} of {len(plateaus)} plateaus: {_why(slipping)}"
     if abs(drift_percent) > 1.0:
-        warnings.append(
+        yield (
             f"friction drifted by {drift_percent:+.1f} % during the test: let the joint run in, or "
             "repeat it warm"
         )
     low, high = chosen.interval("b_eq_nms")
     if low <= 0.0:
-        warnings.append(
+        yield (
             f"viscous friction is not distinguishable from zero ({low:.2g} to {high:.2g} N·m·s): "
             "drive faster or dwell longer"
         )
     if record.skipped > _SKIPPED_MANY * len(record.t_s):
-        warnings.append(
+        yield (
             f"{record.skipped} periods were skipped, {record.skipped / len(record.t_s):.1%} of the "
             "samples: the computer or the link was too slow; close other programs, see "
             "`armature doctor`"
         )
     if record.missing:
-        warnings.append(f"{record.missing} samples are missing from the recording")
+        yield f"{record.missing} samples are missing from the recording"
     if record.problem:
-        warnings.append(f"the test ended early: {record.problem}")
+        yield f"the test ended early: {record.problem}"
     elif len(plateaus) < record.header.plateaus:
-        warnings.append(
-            f"the recording ends after {len(plateaus)} of {record.header.plateaus} plateaus"
-        )
-    return tuple(warnings)
+        yield f"the recording ends after {len(plateaus)} of {record.header.plateaus} plateaus"
 
 
 def _left_out(
@@ -308,10 +269,9 @@ def _early_end(record: JointRecord) -> str:
 # --- a load arm -----------------------------------------------------------------------------------
 
 
-def _analyse_load_arm(record: JointRecord, facts: _Facts) -> BenchAnalysis:
+def _analyse_load_arm(record: JointRecord, make_result: partial[BenchResult]) -> BenchAnalysis:
     found = find_torque_constant(record)
-    result = BenchResult(
-        **facts,
+    result = make_result(
         model="",
         torque_constant_nm_per_a=found.torque_constant,
         torque_constant_drop=found.drop,
@@ -324,8 +284,7 @@ def _analyse_load_arm(record: JointRecord, facts: _Facts) -> BenchAnalysis:
         drift_is_significant=False,
         warnings=(f"the test ended early: {record.problem}",) if record.problem else (),
     )
-    picture = BenchPicture(
-        **traces_of(record),
+    picture = with_traces(record)(
         load_current_a=found.current_a,
         load_torque_motor_nm=found.torque_nm,
         load_fit_nm=found.fit_nm,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TypedDict
+from functools import partial
 
 import numpy as np
 
@@ -18,15 +18,6 @@ _CURVE_POINTS = 200
 _ANGLE_BINS = 360
 _SLOW_SHARE = 0.15
 """Of the highest speed: plateaus below it show cogging."""
-
-
-class _Traces(TypedDict):
-    """The fields of a picture that show the whole run."""
-
-    t_s: FloatArray
-    joint_velocity_rad_s: FloatArray
-    reference_velocity_rad_s: FloatArray
-    iq_a: FloatArray
 
 
 def make_picture(
@@ -57,8 +48,7 @@ def make_picture(
     fit_nm[middle] = math.nan
     bands[middle] = math.nan
     forward, backward = (_by_angle(record, plateaus, chosen, sign) for sign in (1.0, -1.0))
-    return BenchPicture(
-        **traces_of(record),
+    return with_traces(record)(
         band_motor_velocity_rad_s=speed,
         fit_nm=fit_nm,
         band_low_nm=bands[:, 0],
@@ -76,15 +66,16 @@ def make_picture(
     )
 
 
-def traces_of(record: JointRecord) -> _Traces:
-    """Speed and current of the whole run, thinned out."""
+def with_traces(record: JointRecord) -> partial[BenchPicture]:
+    """Return a picture of speed and current of the whole run, thinned out, that lacks the rest."""
     step = max(1, -(-len(record.t_s) // _TRACE_POINTS))
-    return {
-        "t_s": record.t_s[::step],
-        "joint_velocity_rad_s": record.velocity_rad_s[::step] / record.drive.reduction,
-        "reference_velocity_rad_s": record.reference_rad_s[::step] / record.drive.reduction,
-        "iq_a": record.iq_a[::step],
-    }
+    return partial(
+        BenchPicture,
+        t_s=record.t_s[::step],
+        joint_velocity_rad_s=record.velocity_rad_s[::step] / record.drive.reduction,
+        reference_velocity_rad_s=record.reference_rad_s[::step] / record.drive.reduction,
+        iq_a=record.iq_a[::step],
+    )
 
 
 def _by_angle(
