@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
 
-from daq.recording import BoardBehaviour, Recording
+from daq.recording import BoardBehaviour, RecordedEvent, Recording
 from daq.recording import bench_events as ev
 from daq.recording.bench_events import BenchHeader
 from daq.robot import DrivenJoint, DrivenRobot, Motor
@@ -156,7 +157,6 @@ def read_record(recording: Recording) -> JointRecord:
 
     seq = np.asarray(recording["seq"][:])
     problems = [event.text for event in events if event.kind == ev.PROBLEM]
-    spans = _Spans([(event.kind, event.seq, event.text) for event in events], seq)
     driven = sum(event.kind == ev.PLATEAU for event in events)
     if driven > header.plateaus:
         raise DatasetError(
@@ -188,10 +188,10 @@ def read_record(recording: Recording) -> JointRecord:
         temperature_degc=optional("winding_temperature_degc"),
         bus_voltage_v=optional("bus_voltage_v", board),
         input_power_w=optional("input_power_w"),
-        plateaus=spans.of(ev.PLATEAU, ev.PLATEAU_END),
-        ramps=spans.of(ev.RAMP, ev.RAMP_END),
-        steps=spans.of(ev.STEP, ev.STEP_END),
-        swings=spans.of(ev.SWING, ev.SWING_END),
+        plateaus=_find_spans(events, seq, ev.PLATEAU, ev.PLATEAU_END),
+        ramps=_find_spans(events, seq, ev.RAMP, ev.RAMP_END),
+        steps=_find_spans(events, seq, ev.STEP, ev.STEP_END),
+        swings=_find_spans(events, seq, ev.SWING, ev.SWING_END),
         problem=problems[-1] if problems else "",
         missing=sum(gap.count for gap in recording.gaps),
         skipped=int(np.sum(recording["skipped"][:], dtype=np.int64)),
@@ -218,45 +218,40 @@ def _profile(recording: Recording, board: int) -> str:
     return str(profiles[board])
 
 
-class _Spans:
-    """Finds the parts of a test among its events."""
-
-    def __init__(self, events: list[tuple[str, int, str]], seq: FloatArray) -> None:
-        self._events = events
-        self._seq = seq
-
-    def of(self, kind: str, end_kind: str) -> tuple[Span, ...]:
-        """All parts of a kind; one that was interrupted ends where the next event is."""
-        last = len(self._seq) - 1
-        if last < 0:
-            return ()
-        spans: list[Span] = []
-        span: Span | None = None
-        for event_kind, seq, text in self._events:
-            row = min(int(np.searchsorted(self._seq, seq)), last)
-            if event_kind == kind:
-                if span is not None:
-                    spans.append(_interrupted(span, row))
-                span = Span(begin=row, settled=None, end=row, target_rad_s=_speed(text))
-            elif span is None:
-                continue
-            elif event_kind == ev.PLATEAU_DATA:
-                span = _with_data(span, text)
-            elif event_kind == ev.SETTLED:
-                span = replace(span, settled=row)
-            elif event_kind in (end_kind, ev.UNSETTLED, ev.PROBLEM):
-                span = replace(span, end=row)
-                if event_kind == ev.UNSETTLED:
-                    remark = span.remark or _remark_of_0_1(text)
-                    cause = Cause.NOT_SETTLED if remark else None
-                    span = replace(span, remark=remark, cause=cause)
-                elif event_kind == ev.PROBLEM:
-                    span = _interrupted(span, row, "the test ended there")
-                spans.append(span)
-                span = None
-        if span is not None:
-            spans.append(_interrupted(span, last))
-        return tuple(spans)
+def _find_spans(
+    events: Sequence[RecordedEvent], seq: FloatArray, kind: str, end_kind: str
+) -> tuple[Span, ...]:
+    """Find all parts of a kind; one that was interrupted ends where the next event is."""
+    last = len(seq) - 1
+    if last < 0:
+        return ()
+    spans: list[Span] = []
+    span: Span | None = None
+    for event in events:
+        row = min(int(np.searchsorted(seq, event.seq)), last)
+        if event.kind == kind:
+            if span is not None:
+                spans.append(_interrupted(span, row))
+            span = Span(begin=row, settled=None, end=row, target_rad_s=_speed(event.text))
+        elif span is None:
+            continue
+        elif event.kind == ev.PLATEAU_DATA:
+            span = _with_data(span, event.text)
+        elif event.kind == ev.SETTLED:
+            span = replace(span, settled=row)
+        elif event.kind in (end_kind, ev.UNSETTLED, ev.PROBLEM):
+            span = replace(span, end=row)
+            if event.kind == ev.UNSETTLED:
+                remark = span.remark or _remark_of_0_1(event.text)
+                cause = Cause.NOT_SETTLED if remark else None
+                span = replace(span, remark=remark, cause=cause)
+            elif event.kind == ev.PROBLEM:
+                span = _interrupted(span, row, "the test ended there")
+            spans.append(span)
+            span = None
+    if span is not None:
+        spans.append(_interrupted(span, last))
+    return tuple(spans)
 
 
 def _with_data(span: Span, text: str) -> Span:

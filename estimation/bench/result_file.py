@@ -17,8 +17,6 @@ from daq.recording.whole_files import replace_file
 from estimation.bench.result import RESULT_FORMAT, RESULT_VERSION, BenchResult
 from estimation.errors import DatasetError
 
-__all__ = ["FILE_SIZE_MAX", "read_result", "replace_file", "write_result"]
-
 FILE_SIZE_MAX = 10_000_000
 """In bytes; a result has some ten thousand."""
 _NOT_FINITE = re.compile(rb"[:\[,\s][+-]?(NaN|Infinity)\b")

@@ -14,9 +14,9 @@ import itertools
 import math
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -130,7 +130,8 @@ def read_segments(
         RecordingError: The file is not a recording, or damaged.
         DatasetError: Its times do not rise, or an argument is out of range.
     """
-    with _opened(source) as recording:
+    opened = nullcontext(source) if isinstance(source, Recording) else open_recording(source)
+    with opened as recording:
         dataset = OpenDataset(recording, all_modes=all_modes, rows_min=rows_min)
         yield from dataset.segments(rows_max=rows_max, overlap_rows=overlap_rows)
 
@@ -282,12 +283,3 @@ class _Reader:
         chosen = column[rows.rows][rows.sound] if isinstance(rows, _Chosen) else column[rows]
         values = only_numbers(np.asarray(chosen, np.float64))
         return None if np.isnan(values).all() else values
-
-
-@contextmanager
-def _opened(source: Source) -> Iterator[Any]:
-    if isinstance(source, Recording):
-        yield source
-    else:
-        with open_recording(source) as recording:
-            yield recording

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from daq.recording.whole_files import replace_file
 from tools.bench.show import show_result
 from tools.shared.cli import FAILED, OK, Verbs, add_json_option, add_verb, print_json, say
 from tools.version import __version__
@@ -67,11 +68,7 @@ def report(recording: Path, directory: Path | None, name: str, *, is_json: bool)
 
 
 def _write(result: BenchResult, picture: BenchPicture, directory: Path, name: str) -> None:
-    from estimation.bench.result_file import (
-        read_result,
-        replace_file,
-        write_result,
-    )
+    from estimation.bench.result_file import read_result, write_result
 
     own = directory / f"{name}.json"
     if own.exists():
@@ -81,11 +78,12 @@ def _write(result: BenchResult, picture: BenchPicture, directory: Path, name: st
     if find_spec("matplotlib") is None:
         say(f"armature: {directory / name}.json is written; figures take Matplotlib ('.[report]')")
         return
-    from estimation.bench.report.figure import draw_bench, save_figure
+    from estimation.bench.report.figure import draw_bench
     from estimation.bench.report.page import make_page
+    from estimation.reporting.sheet import make_pdf, make_png
 
     figure = draw_bench(result, picture)
-    for suffix in (".png", ".pdf"):
-        save_figure(figure, directory / f"{name}{suffix}")
+    replace_file(directory / f"{name}.png", make_png(figure))
+    replace_file(directory / f"{name}.pdf", make_pdf([figure]))
     replace_file(directory / f"{name}.html", make_page(result, picture).encode())
     say(f"armature: {directory / name}.json, .png, .pdf and .html are written")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from daq.recording.whole_files import replace_file
 from estimation.bench.report.panels import draw_friction, draw_load_arm
 from estimation.bench.report.picture import BenchPicture
 from estimation.bench.report.words import date_text
@@ -17,8 +16,6 @@ from estimation.reporting.numbers import shorten
 from estimation.reporting.sheet import (
     HEIGHT_MAX_IN,
     Sheet,
-    make_pdf,
-    make_png,
     make_sheet,
     sheet_style,
     write_heading,
@@ -46,22 +43,3 @@ def draw_bench(result: BenchResult, picture: BenchPicture) -> Sheet:
         write_heading(sheet, f"{heading} ({details})", footer)
         (draw_load_arm if has_arm else draw_friction)(sheet, result, picture)
     return sheet
-
-
-def save_figure(sheet: Sheet, path: Path) -> None:
-    """Write a figure; the same figure gives the same bytes on any day.
-
-    Args:
-        sheet: From `draw_bench`.
-        path: Ends in .png (200 dpi) or .pdf (vectors, TrueType letters).
-
-    Raises:
-        ValueError: The path ends otherwise.
-    """
-    match path.suffix.lower():
-        case ".png":
-            replace_file(path, make_png(sheet))
-        case ".pdf":
-            replace_file(path, make_pdf([sheet]))
-        case _:
-            raise ValueError(f"cannot draw {path.name}: a figure's name ends in .png or .pdf")
