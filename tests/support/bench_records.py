@@ -282,7 +282,7 @@ class BenchTest:
         plant, drive = self.plant, self.drive
         self._angle_rad += float(self.random.uniform(0.2, 1.2)) * 2.0 * math.pi
         self._angle_rad = self._angle_rad if rest_rad is None else rest_rad
-        rest_rad, step_s = self._angle_rad, 2e-5
+        rest_rad, step_s = self._angle_rad, 4e-5
         coulomb_nm = drive.load_to_motor * plant.f_nm
         static_nm = drive.load_to_motor * (plant.static_nm or plant.f_nm)
         friction_a = coulomb_nm / drive.k_i_nm_per_a

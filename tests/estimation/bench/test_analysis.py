@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import h5py
 import msgspec
 import numpy as np
 import pytest
+from acceptance import IS_LONG
 from bench_records import BenchTest, Part, Plant, make_robot
 
 from daq.recording import RecordingError, open_recording
@@ -19,13 +22,11 @@ from daq.recording.bench_events import LoadArm
 from estimation.bench import analysis, record
 from estimation.bench.analysis import BenchAnalysis, analyse_bench, explain_end
 from estimation.bench.record import JointRecord, read_record
-from estimation.bench.report.figure import draw_bench
 from estimation.bench.report.page import make_page
 from estimation.bench.report.picture import BenchPicture
 from estimation.bench.result import BenchResult, Cause, EstimatedQuantity, Plateau
 from estimation.bench.result_file import read_result, write_result
 from estimation.errors import DatasetError
-from estimation.reporting.sheet import make_svg
 
 pytestmark = pytest.mark.chain
 
@@ -66,15 +67,18 @@ def check_drawn(result: BenchResult, picture: BenchPicture) -> str:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole(made_once: Callable[..., Path]) -> Path:
     """A test with everything: sweep, ramps, steps. Not to be changed."""
-    bench = swept()
-    for number in range(10):
-        bench.ramp(-1.0 if number % 2 else 1.0)
-    for number in range(6):
-        bench.step(-0.4 if number % 2 else 0.4)
-    path = tmp_path_factory.mktemp("whole") / "joint1.h5"
-    return bench.write(path, truth=bench.truth, repetitions=2)
+
+    def fill(directory: Path) -> None:
+        bench = swept()
+        for number in range(10):
+            bench.ramp(-1.0 if number % 2 else 1.0)
+        for number in range(6):
+            bench.step(-0.4 if number % 2 else 0.4)
+        bench.write(directory / "joint1.h5", truth=bench.truth, repetitions=2)
+
+    return made_once("bench-whole", fill) / "joint1.h5"
 
 
 @pytest.fixture(scope="module")
@@ -93,14 +97,13 @@ def lose_a_few(part: Part, inside: slice) -> None:
         part[name] = np.delete(part[name], np.s_[inside.start + 20 : inside.start + 23])
 
 
-@pytest.mark.parametrize("is_of_0_1", [True, False])
-@pytest.mark.parametrize("has_optional", [True, False])
 @pytest.mark.parametrize(
-    ("joint", "text"),
+    ("joint", "text", "has_optional", "is_of_0_1"),
     [
-        ("joint1", make_robot()),
-        ("joint1", make_robot(direction=-1, efficiency=0.7)),
-        ("joint3", make_robot(robot="laas4", direction=-1)),
+        ("joint1", make_robot(), True, True),
+        ("joint1", make_robot(direction=-1, efficiency=0.7), False, False),
+        ("joint3", make_robot(robot="laas4", direction=-1), True, False),
+        ("joint3", make_robot(robot="laas4", direction=-1), False, True),
     ],
 )
 def test_a_file_is_read_as_the_joint_it_is_of(
@@ -206,13 +209,19 @@ def test_the_way_the_motor_turns_and_losses_of_the_gear(
 def test_one_joint_of_an_arm(tmp_path: Path) -> None:
     text = make_robot(robot="laas4")
     bench = swept(text=text, joint="joint3", has_optional=False)
-    result, picture = analyse(bench.write(tmp_path / "a.h5", truth=bench.truth))
+    result, picture = analyse(bench.write(tmp_path / "a.h5"))
     assert (result.joint, result.robot) == ("joint3", "laas4")
-    check_true(result.f_nm, rel=0.01)
+    assert result.f_nm is not None
+    assert result.f_nm.value == pytest.approx(bench.plant.f_nm, rel=0.01)
     assert result.temperature_degc is None
     assert result.bus_voltage_v is None
     assert result.energy_j is None
-    check_drawn(result, picture)
+    # No truth is needed.
+    assert result.f_nm.truth is None
+    assert result.torque_constant_nm_per_a.truth is None
+    page = check_drawn(result, picture)
+    assert "truth " not in page
+    assert "the interval" not in page
 
 
 def test_a_held_reference_is_corrected_where_the_board_holds_it(tmp_path: Path) -> None:
@@ -336,7 +345,7 @@ PLANS = {
 @pytest.mark.parametrize("name", PLANS)
 def test_plans_that_cannot_be_read(small: BenchTest, tmp_path: Path, name: str) -> None:
     plan, text = PLANS[name]
-    assert text in refusal(small.write(tmp_path / "a.h5", plan=plan), "unreadable-plan")
+    assert text in refusal(small.write(tmp_path / "a.h5", plan=plan, rows=10), "unreadable-plan")
 
 
 def test_recordings_of_something_else(small: BenchTest, tmp_path: Path) -> None:
@@ -423,7 +432,7 @@ def test_drift_is_found(tmp_path: Path, percent: float) -> None:
 
 def test_no_drift_is_seldom_called_one(tmp_path: Path) -> None:
     significant = 0
-    for seed in range(12):
+    for seed in range(12 if IS_LONG else 5):
         bench = swept(Plant(), seed=seed)
         result, _ = analyse(bench.write(tmp_path / f"{seed}.h5"))
         significant += result.drift_is_significant
@@ -485,7 +494,6 @@ def test_the_picture_fits_together(analysed: BenchAnalysis) -> None:
     assert set(picture.model_curves) == {"asymmetric", "stribeck"}
     for curve in picture.model_curves.values():
         assert curve.shape == grid.shape
-    assert "<svg" in make_svg(draw_bench(result, picture))
     assert "joint1.h5" in check_drawn(result, picture)
 
 
@@ -499,16 +507,6 @@ def test_what_is_left_by_angle_is_cogging(analysed: BenchAnalysis) -> None:
         (sine, _, level), *_ = np.linalg.lstsq(columns, residual_nm[known], rcond=None)
         assert sine == pytest.approx(PLANT.cogging_nm, rel=0.15)
         assert level == pytest.approx(0.0, abs=5e-5)
-
-
-def test_no_truth_is_needed(tmp_path: Path) -> None:
-    result, picture = analyse(swept().write(tmp_path / "a.h5"))
-    assert result.f_nm is not None
-    assert result.f_nm.truth is None
-    assert result.torque_constant_nm_per_a.truth is None
-    page = check_drawn(result, picture)
-    assert "truth " not in page
-    assert "the interval" not in page
 
 
 # --- texts from elsewhere -------------------------------------------------------------------------
@@ -528,20 +526,20 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("name", TEXTS)
-def test_no_text_of_an_event_does_harm(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("first", [0, 3, 6])
+def test_no_text_of_an_event_does_harm(tmp_path: Path, first: int) -> None:
     """A bug: a speed that was none ended in a ValueError of `float`."""
     bench = BenchTest(has_plateau_data=True)
     bench.sweep((20.0, 60.0), repetitions=2, settle_s=0.02)
     bench.plateau(40.0, unsettled="dull", settle_s=0.02)
-    text = TEXTS[name]
-    events = [(seq, kind, text) for seq, kind, _ in bench.events]
-    more = [(10**6, ev.PROBLEM, text), (5, "note", text)]
+    texts = itertools.islice(itertools.cycle(TEXTS.values()), first, None)
+    events = [(seq, kind, next(texts)) for seq, kind, _ in bench.events]
+    more = [(5, "note", EVIL), (10**6, ev.PROBLEM, "".join(TEXTS.values()))]
     result, picture = analyse(bench.write(tmp_path / "a.h5", events=events, more_events=more))
     assert result.plateaus_used == 8
     assert not result.plateaus[8].is_used
     assert result.plateaus[8].reason
-    if name in {"script", "long", "unicode"}:
+    if not first:
         page = check_drawn(result, picture)
         assert EVIL not in page
         assert page.count("<script>") == 1

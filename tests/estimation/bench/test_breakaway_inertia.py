@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from acceptance import IS_LONG
 from bench_records import BenchTest, Fault, Part, Plant, make_robot
 from refusals import refused
 
@@ -55,23 +56,22 @@ def breakaway(bench: BenchTest) -> EstimatedQuantity | None:
 
 
 @pytest.mark.parametrize(
-    ("plant", "covered"),
+    ("plant", "share"),
     [
-        (Plant(), 7),
-        (Plant(static_nm=0.15), 7),
-        (Plant(static_nm=0.15, cogging_nm=1e-3), 7),
+        (Plant(static_nm=0.15), 0.75),
+        (Plant(static_nm=0.15, cogging_nm=1e-3), 0.75),
         # Cogging of half the friction, which fades as soon as the motor moves: a percent too high.
-        (Plant(static_nm=0.2, cogging_nm=2e-3, stribeck_rad_s=0.1, inertia_kg_m2=3e-5), 3),
+        (Plant(static_nm=0.2, cogging_nm=2e-3, stribeck_rad_s=0.1, inertia_kg_m2=3e-5), 0.375),
     ],
 )
 def test_breakaway_is_found_wherever_cogging_lets_the_motor_rest(
-    plant: Plant, covered: int
+    plant: Plant, share: float
 ) -> None:
-    found = [breakaway(ramped(plant, seed)) for seed in range(8)]
+    found = [breakaway(ramped(plant, seed)) for seed in range(8 if IS_LONG else 4)]
     errors = [error_of(quantity) for quantity in found]
     assert max(map(abs, errors)) < 0.04
     assert abs(np.mean(errors)) < 0.02
-    assert sum(is_covered(quantity) for quantity in found) >= covered
+    assert np.mean([is_covered(quantity) for quantity in found]) >= share
 
 
 def test_single_ramps_are_far_off_where_cogging_holds_the_motor() -> None:
@@ -142,10 +142,10 @@ def inertia(bench: BenchTest, viscous: float = 1.0) -> EstimatedQuantity | None:
     ],
 )
 def test_inertia_is_found(plant: Plant) -> None:
-    found = [inertia(stepped(plant, seed)) for seed in range(6)]
+    found = [inertia(stepped(plant, seed)) for seed in range(6 if IS_LONG else 3)]
     errors = [error_of(quantity) for quantity in found]
     assert max(map(abs, errors)) < 0.02
-    assert sum(is_covered(quantity) for quantity in found) >= 4
+    assert np.mean([is_covered(quantity) for quantity in found]) >= 0.6
 
 
 def test_a_wrong_viscous_friction_hardly_matters() -> None:

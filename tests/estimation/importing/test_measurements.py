@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse
-from acceptance import examples
+from acceptance import IS_LONG, examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from refusals import refused
@@ -123,7 +123,7 @@ def test_round_trip(
 
 @pytest.mark.system
 @pytest.mark.parametrize("kind", sorted(IN_CHILDREN))
-@settings(max_examples=2)
+@settings(max_examples=1)
 @given(data=st.data())
 def test_round_trip_through_a_child(
     kind: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory, bench1: Robot
@@ -166,8 +166,7 @@ DTYPES = ["f8", "f4", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"]
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("do_compression", [False, True])
-def test_every_number_that_matlab_has(tmp_path: Path, do_compression: bool) -> None:
+def test_every_number_that_matlab_has(tmp_path: Path) -> None:
     numbers = np.arange(60.0).reshape(20, 3)
     contents = {
         **{f"a_{dtype}": numbers.astype(dtype) for dtype in DTYPES},
@@ -179,7 +178,7 @@ def test_every_number_that_matlab_has(tmp_path: Path, do_compression: bool) -> N
         "s": {"inner": {"b": numbers[:, :1]}, "name": "x", "many": [{"c": 1.0}, {"c": 2.0}]},
     }
     path = tmp_path / "f.mat"
-    scipy.io.savemat(path, contents, do_compression=do_compression)
+    scipy.io.savemat(path, contents, do_compression=True)
     found = read_array_file(path).fields
     assert set(found) == {*(f"a_{dtype}" for dtype in DTYPES), "logical", "s.inner.b"}
     for dtype in DTYPES:
@@ -660,7 +659,8 @@ def test_data_that_cannot_be_used_are_refused(
 
 def big_npz(path: Path) -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        archive.writestr("q.npy", b"\0" * (600 << 20))
+        archive.writestr("q.npy", b"\0")
+        archive.filelist[0].file_size = 600 << 20  # as its directory says
 
 
 def short_npz(path: Path) -> None:
@@ -861,29 +861,22 @@ def test_what_is_left_out_is_named_where_it_is_missed(
         measured(path, bench1, mapping={"q_rad": "q"})
 
 
-@pytest.mark.system
-@pytest.mark.parametrize(
-    ("q", "reason"),
-    [
-        (np.array([np.ones(3), np.ones(4)], object), "a cell array"),
-        (np.ones(ROWS) * 1j, "complex numbers"),
-        (scipy.sparse.csc_matrix(np.ones((ROWS, 1))), "a sparse matrix"),
-        ("text", "text"),
-    ],
-)
-def test_what_is_left_out_of_matlab_files(tmp_path: Path, q: Any, reason: str) -> None:
-    scipy.io.savemat(tmp_path / "f.mat", {"t": np.arange(ROWS), "q": q})
-    assert read_array_file(tmp_path / "f.mat").left_out == {"q": reason}
-
-
 def mat_elements(tmp_path: Path, **values: Any) -> bytes:
     scipy.io.savemat(tmp_path / "parts.mat", values)
     return (tmp_path / "parts.mat").read_bytes()[128:]
 
 
 @pytest.mark.system
-def test_a_matlab_object_has_no_shape(tmp_path: Path) -> None:
-    scipy.io.savemat(tmp_path / "f.mat", {"t": np.arange(ROWS)})
+def test_what_is_left_out_of_matlab_files(tmp_path: Path) -> None:
+    others: dict[str, Any] = {
+        "a cell array": np.array([np.ones(3), np.ones(4)], object),
+        "complex numbers": np.ones(ROWS) * 1j,
+        "a sparse matrix": scipy.sparse.csc_matrix(np.ones((ROWS, 1))),
+        "text": "text",
+    }
+    named = {reason.rpartition(" ")[2]: value for reason, value in others.items()}
+    scipy.io.savemat(tmp_path / "f.mat", {"t": np.arange(ROWS), **named})
+    # An object, which has no shape.
     names = b"".join(
         struct.pack("<II8s", 1, len(each), each) for each in (b"when", b"MCOS", b"datetime")
     )
@@ -891,11 +884,13 @@ def test_a_matlab_object_has_no_shape(tmp_path: Path) -> None:
     body = struct.pack("<IIII", 6, 8, 17, 0) + names + inner
     more = struct.pack("<II", 14, len(body)) + body
     (tmp_path / "f.mat").write_bytes((tmp_path / "f.mat").read_bytes() + more)
-    assert read_array_file(tmp_path / "f.mat").left_out == {"when": "an object"}
+    found = read_array_file(tmp_path / "f.mat")
+    assert set(found.fields) == {"t"}
+    assert found.left_out == dict(zip(named, others, strict=True)) | {"when": "an object"}
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(8 if IS_LONG else 3))
 def test_damaged_matlab_files_end_in_words(tmp_path: Path, seed: int) -> None:
     """SciPy may crash on them, in a process of its own."""
     rng = np.random.default_rng(seed)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from refusals import refused
 from daq.robot import load_robot
 from estimation.errors import DatasetError
 from estimation.recordings.dataset import read_segments
+from estimation.recordings.uniform_rows import widened
 from estimation.signals.velocity_choice import Spectra
 from firmware_protocol.profiles import ARM
 
@@ -40,22 +43,36 @@ def motion(rows: int = ROWS) -> dict[str, np.ndarray]:
     }
 
 
-def changed(path: Path, name: str, value: float, rows: slice = slice(None)) -> Path:
-    """A recording of a motion, with a value in a column; at the second joint, if rows are few."""
-    make_recording(path, motion())
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recording of a motion; to be copied."""
+    return make_recording(tmp_path_factory.mktemp("sound") / "r.h5", motion())
+
+
+def changed(sound: Path, path: Path, name: str, values: dict[tuple[int, int], float]) -> Path:
+    """A copy with other values of all joints in some rows of a column."""
+    shutil.copy(sound, path)
     with h5py.File(path, "r+") as file:
-        column = file[f"samples/{name}"]
-        values = column[:]
-        values[rows] = value
-        column[:] = values
+        for (begin, end), value in values.items():
+            file[f"samples/{name}"][begin:end] = value
     return path
+
+
+def few(values: Sequence[float]) -> dict[tuple[int, int], float]:
+    """Each value for ten rows, far from the others."""
+    return {(1000 + 200 * n, 1010 + 200 * n): value for n, value in enumerate(values)}
+
+
+def rows_of(values: dict[tuple[int, int], float]) -> list[int]:
+    """Where they stand in the segment, which begins with the third row."""
+    return [row - 2 for begin, end in values for row in range(begin, end)]
 
 
 # --- codes ----------------------------------------------------------------------------------------
 
 
-def test_modes_that_do_not_exist_are_not_used(tmp_path: Path) -> None:
-    path = changed(tmp_path / "r.h5", "joint_mode", 255)
+def test_modes_that_do_not_exist_are_not_used(sound: Path, tmp_path: Path) -> None:
+    path = changed(sound, tmp_path / "r.h5", "joint_mode", {(0, ROWS): 255})
     assert summarise(path).left_out == {"robot not active, or a joint off": ROWS}
     mode = np.full((ROWS, 4), HOLD)
     mode[1000:, 1] = 8
@@ -79,8 +96,8 @@ def test_a_robot_that_is_not_active_follows_no_trajectory(tmp_path: Path) -> Non
     assert summarise(path).used == ROWS
 
 
-def test_a_reply_is_valid_or_not(tmp_path: Path) -> None:
-    path = changed(tmp_path / "r.h5", "joint_valid", 255)
+def test_a_reply_is_valid_or_not(sound: Path, tmp_path: Path) -> None:
+    path = changed(sound, tmp_path / "r.h5", "joint_valid", {(0, ROWS): 255})
     assert summarise(path).left_out["no valid reply of some joint"] == ROWS - 2
 
 
@@ -90,7 +107,7 @@ def test_a_reply_is_valid_or_not(tmp_path: Path) -> None:
 COMMANDS = ("kp_a_per_rad", "kd_a_s_per_rad", "reference_velocity_rad_s")
 
 
-def test_the_limits_of_commands_are_those_of_the_wire(tmp_path: Path) -> None:
+def test_the_limits_of_commands_are_those_of_the_wire(sound: Path, tmp_path: Path) -> None:
     reduction = next(joint.gear_reduction for joint in load_robot("laas4").joints)
     limits = {
         field.name.replace("motor", "reference"): field.raw_maximum * field.lsb
@@ -99,32 +116,31 @@ def test_the_limits_of_commands_are_those_of_the_wire(tmp_path: Path) -> None:
     for name in COMMANDS:
         limit = limits[name] / (reduction if name == COMMANDS[2] else 1.0)
         for share, left_out in ((1.0, 0), (1.01, 10)):
-            path = changed(tmp_path / f"{name}{left_out}.h5", name, share * limit, slice(0, 0))
+            path = Path(shutil.copy(sound, tmp_path / f"{name}{left_out}.h5"))
             with h5py.File(path, "r+") as file:
                 file[f"samples/{name}"][1000:1010, 0] = share * limit
             assert summarise(path).left_out.get(NO_COMMAND, 0) == left_out
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-@pytest.mark.parametrize("value", [1e30, math.inf, -math.inf, 2000.0])
-def test_commands_that_no_board_can_hold(tmp_path: Path, name: str, value: float) -> None:
-    make_recording(tmp_path / "sound.h5", motion())
-    (sound,) = read_segments(tmp_path / "sound.h5")
-    path = changed(tmp_path / "few.h5", name, value, slice(1000, 1010))
+def test_commands_that_no_board_can_hold(sound: Path, tmp_path: Path, name: str) -> None:
+    (usual,) = read_segments(sound)
+    values = few([1e30, math.inf, -math.inf, 2000.0])
+    path = changed(sound, tmp_path / "few.h5", name, values)
     (segment,) = read_segments(path)
     assert segment.is_in_gap is not None
-    assert np.flatnonzero(segment.is_in_gap).tolist() == list(range(998, 1008))
-    np.testing.assert_allclose(segment.tau_nm[:990], sound.tau_nm[:990])
-    np.testing.assert_allclose(segment.tau_nm[1020:], sound.tau_nm[1020:])
+    assert np.flatnonzero(segment.is_in_gap).tolist() == rows_of(values)
+    far = ~widened(segment.is_in_gap)
+    np.testing.assert_allclose(segment.tau_nm[far], usual.tau_nm[far])
     assert np.abs(segment.tau_nm).max() < 2.0
-    assert summarise(path).left_out[NO_COMMAND] == 10
-    path = changed(tmp_path / "all.h5", name, value)
+    assert summarise(path).left_out[NO_COMMAND] == 40
+    path = changed(sound, tmp_path / "all.h5", name, {(0, ROWS): 2000.0})
     assert list(read_segments(path)) == []
     assert summarise(path).left_out[NO_COMMAND] == ROWS - 2
 
 
-def test_some_boards_have_no_integral_gain(tmp_path: Path) -> None:
-    path = make_recording(tmp_path / "r.h5", motion())
+def test_some_boards_have_no_integral_gain(sound: Path, tmp_path: Path) -> None:
+    path = Path(shutil.copy(sound, tmp_path / "r.h5"))
     gain = np.full((ROWS, 4), 1.0, np.float32)
     gain[:, :2] = math.nan
     gain[2000:, 3] = 1e30
@@ -138,17 +154,16 @@ def test_some_boards_have_no_integral_gain(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["joint_position_rad", "joint_torque_nm", "joint_velocity_rad_s"])
-@pytest.mark.parametrize("value", [1e30, -1e30, math.inf, 2e9, math.nan])
-def test_values_that_are_no_numbers(tmp_path: Path, name: str, value: float) -> None:
-    if name == "joint_position_rad" and value > 1e9:
-        value *= 1e270
-    path = changed(tmp_path / "few.h5", name, value, slice(1000, 1010))
+def test_values_that_are_no_numbers(sound: Path, tmp_path: Path, name: str) -> None:
+    large = 1e300 if name == "joint_position_rad" else 1e30
+    values = few([large, -1e30, math.inf, 2e9, math.nan])
+    path = changed(sound, tmp_path / "few.h5", name, values)
     (segment,) = read_segments(path)
     assert segment.is_in_gap is not None
-    assert set(range(998, 1008)) <= set(np.flatnonzero(segment.is_in_gap))
+    assert set(rows_of(values)) <= set(np.flatnonzero(segment.is_in_gap))
     assert np.abs(segment.q_rad).max() < 1.1 and np.abs(segment.tau_nm).max() < 2.0
-    assert summarise(path).left_out[NO_NUMBER] == 10
-    path = changed(tmp_path / "all.h5", name, value)
+    assert summarise(path).left_out[NO_NUMBER] == 50
+    path = changed(sound, tmp_path / "all.h5", name, {(0, ROWS): large})
     if name == "joint_velocity_rad_s":  # positions will do
         (segment,) = read_segments(path)
         assert segment.dq_rad_s is None
@@ -161,22 +176,21 @@ def test_values_that_are_no_numbers(tmp_path: Path, name: str, value: float) -> 
 
 
 @pytest.mark.parametrize("name", ["iq_a", "reference_position_rad"])
-def test_what_is_known_besides_may_be_nonsense(tmp_path: Path, name: str) -> None:
-    (segment,) = read_segments(changed(tmp_path / "r.h5", name, math.inf))
+def test_what_is_known_besides_may_be_nonsense(sound: Path, tmp_path: Path, name: str) -> None:
+    (segment,) = read_segments(changed(sound, tmp_path / "r.h5", name, {(0, ROWS): math.inf}))
     assert getattr(segment, name) is None
 
 
-def test_a_velocity_that_is_always_zero_disagrees(tmp_path: Path) -> None:
-    path = make_recording(tmp_path / "r.h5", motion())
-    (segment,) = read_segments(path)
+def test_a_velocity_that_is_always_zero_disagrees(sound: Path) -> None:
+    (segment,) = read_segments(sound)
     still = replace(segment, dq_rad_s=np.zeros_like(segment.q_rad))
     for joint in Spectra([still]).velocities(20.0, 5.0):
         assert (joint.gain, joint.delay_s) == (0.0, 0.0)
         assert not joint.agrees
 
 
-def test_times_that_jump_over_the_end_of_the_clock(tmp_path: Path) -> None:
-    path = make_recording(tmp_path / "r.h5", motion())
+def test_times_that_jump_over_the_end_of_the_clock(sound: Path, tmp_path: Path) -> None:
+    path = Path(shutil.copy(sound, tmp_path / "r.h5"))
     with h5py.File(path, "r+") as file:
         file["samples/t_ns"][0] = -(1 << 63)
         file["samples/t_ns"][1000] = (1 << 63) - 1
