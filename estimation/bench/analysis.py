@@ -79,7 +79,10 @@ def analyse_bench(path: str | os.PathLike[str], *, made_by: str = "") -> BenchAn
         ) from error
     chosen = select(fits)
     drift_percent, is_drifting = _drift(used, chosen, record)
-    viscous, coulomb = _headline(chosen, record)
+    truth = record.header.truth
+    viscous, coulomb = (
+        _quantity(chosen, name, getattr(truth, name, None)) for name in ("b_eq_nms", "f_nm")
+    )
     inertia = find_inertia(record, viscous.value, generator)
     rotor_kg_m2 = record.joint.drive.rotor_inertia_kg_m2
     breakaway = find_breakaway(record, rotor_kg_m2 if inertia is None else inertia.value)
@@ -99,7 +102,10 @@ def analyse_bench(path: str | os.PathLike[str], *, made_by: str = "") -> BenchAn
         breakaway_motor_nm=breakaway and breakaway.times(record.drive.load_to_motor),
         inertia_kg_m2=inertia,
         inertia_joint_kg_m2=inertia and inertia.times(squared),
-        torque_constant_nm_per_a=_nominal_constant(record),
+        torque_constant_nm_per_a=EstimatedQuantity(
+            value=record.drive.k_i_nm_per_a,
+            truth=getattr(truth, "torque_constant_nm_per_a", None),
+        ),
         models=tuple(_described(fit, record, is_selected=fit is chosen) for fit in fits),
         plateaus=tuple(plateaus),
         plateaus_used=len(used),
@@ -151,14 +157,6 @@ def _with_facts(recording: Recording, record: JointRecord, made_by: str) -> part
     )
 
 
-def _headline(chosen: ModelFit, record: JointRecord) -> tuple[EstimatedQuantity, EstimatedQuantity]:
-    truth = record.header.truth
-    return (
-        _quantity(chosen, "b_eq_nms", truth.b_eq_nms if truth else None),
-        _quantity(chosen, "f_nm", truth.f_nm if truth else None),
-    )
-
-
 def _quantity(fit: ModelFit, name: str, truth: float | None = None) -> EstimatedQuantity:
     low, high = fit.interval(name)
     return EstimatedQuantity(value=fit.parameters[name], low=low, high=high, truth=truth)
@@ -182,12 +180,6 @@ def _described(fit: ModelFit, record: JointRecord, *, is_selected: bool) -> Fric
         held_out_rms_nm=float(np.sqrt(np.mean(fit.held_out_nm**2))),
         is_selected=is_selected,
     )
-
-
-def _nominal_constant(record: JointRecord) -> EstimatedQuantity:
-    truth = record.header.truth
-    true = None if truth is None else truth.torque_constant_nm_per_a
-    return EstimatedQuantity(value=record.drive.k_i_nm_per_a, truth=true)
 
 
 def _drift(used: list[Plateau], chosen: ModelFit, record: JointRecord) -> tuple[float, bool]:

@@ -18,13 +18,14 @@ from typing import NamedTuple
 import numpy as np
 import scipy.optimize
 
-from estimation.bench.record import JointRecord
+from estimation.bench.record import JointRecord, Span
 from estimation.bench.result import EstimatedQuantity
 from estimation.errors import DatasetError
 from estimation.regression.bootstrap import student_interval
 from estimation.types import FloatArray
 
 _BINS = 60
+_SWINGS_MIN = 5
 _MOVING_SHARE = 0.3
 _SAMPLES_MIN = 10
 _BINS_MIN = 20
@@ -64,16 +65,19 @@ def find_torque_constant(record: JointRecord) -> LoadArmResult:
         raise DatasetError("the recording is not of a load arm", code="not-a-load-arm")
     gravity_m_s2 = math.sqrt(sum(part * part for part in record.robot.gravity_m_s2))
     amplitude_nm = arm.mass_kg * gravity_m_s2 * arm.length_m * record.drive.load_to_motor
-    # The first swing begins at rest in the middle; each of the others crosses the whole way.
-    curves = [_curve(record, span.begin, span.end) for span in record.swings[1:]]
-    ways = list(itertools.pairwise(curves))[::2]
-    if len(ways) < 2:
+    if len(record.swings) < _SWINGS_MIN:
         raise DatasetError(
-            f"{len(record.swings)} swings of the load arm were recorded, expected at least 5",
+            f"{len(record.swings)} swings of the load arm were recorded, expected at least "
+            f"{_SWINGS_MIN}",
             code="few-swings",
         )
+    known_rad = _joint_angles(record)
+    edges = np.linspace(np.min(known_rad), np.max(known_rad), _BINS + 1)
+    angles = 0.5 * (edges[1:] + edges[:-1]) - known_rad[0]
+    # The first swing begins at rest in the middle; each of the others crosses the whole way.
+    curves = [_curve(record, span, edges) for span in record.swings[1:]]
+    ways = list(itertools.pairwise(curves))[::2]
     pairs = [(one.current_a + other.current_a) / 2.0 for one, other in ways]
-    angles = _bin_angles(record)
     rotor_kg_m2 = record.joint.drive.rotor_inertia_kg_m2 * record.drive.reduction
     inertia_kg_m2 = record.drive.load_to_motor * arm.mass_kg * arm.length_m**2 + rotor_kg_m2
     loads = [_Load(amplitude_nm, inertia_kg_m2 * _mean_acceleration(way, angles)) for way in ways]
@@ -141,11 +145,6 @@ def _quantity(values: FloatArray, truth: float | None) -> EstimatedQuantity:
     return EstimatedQuantity(value=value, low=low, high=high, truth=truth)
 
 
-def _bin_edges(record: JointRecord) -> FloatArray:
-    joint_rad = _joint_angles(record)
-    return np.linspace(np.min(joint_rad), np.max(joint_rad), _BINS + 1)
-
-
 def _joint_angles(record: JointRecord) -> FloatArray:
     """All that are known, from the first swing on."""
     angle_rad = record.angle_rad[record.swings[0].begin : record.swings[-1].end]
@@ -157,21 +156,15 @@ def _joint_angles(record: JointRecord) -> FloatArray:
     return known_rad / record.drive.reduction
 
 
-def _bin_angles(record: JointRecord) -> FloatArray:
-    edges = _bin_edges(record)
-    middle: FloatArray = 0.5 * (edges[1:] + edges[:-1]) - _joint_angles(record)[0]
-    return middle
-
-
-def _curve(record: JointRecord, begin: int, end: int) -> _Way:
+def _curve(record: JointRecord, span: Span, edges: FloatArray) -> _Way:
     """Means over the samples of each angle on one way."""
-    rows = slice(begin, end + 1)
+    rows = slice(span.begin, span.end + 1)
     joint_rad = record.angle_rad[rows] / record.drive.reduction
     speed = np.abs(record.velocity_rad_s[rows])
     iq_a = record.iq_a[rows]
     fastest = np.max(speed, where=np.isfinite(speed), initial=0.0)
     moving = np.isfinite(iq_a) & (speed > _MOVING_SHARE * fastest)
-    places = np.digitize(joint_rad[moving], _bin_edges(record)) - 1
+    places = np.digitize(joint_rad[moving], edges) - 1
     way = _Way(*np.full((2, _BINS), math.nan))
     for place in range(_BINS):
         chosen = np.flatnonzero(moving)[places == place]

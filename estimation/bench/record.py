@@ -145,8 +145,9 @@ def read_record(recording: Recording) -> JointRecord:
     place = recording.joint_names.index(header.joint)
     robot = recording.robot.driven()
     joint = next(joint for joint in robot.joints if joint.name == header.joint)
-    board = [port.name for port in robot.boards].index(joint.drive.board)
     motor, drive = robot.motor_of(joint), joint.drive
+    behaviour = board_of(recording, drive.board)
+    board = recording.board_names.index(drive.board)
 
     def column(name: str, number: int = place) -> FloatArray:
         return np.asarray(recording[name][:, number], np.float64)
@@ -175,8 +176,8 @@ def read_record(recording: Recording) -> JointRecord:
             pole_pairs=motor.pole_pairs,
             count_rad=math.tau / drive.encoder_counts_per_turn,
         ),
-        profile=_profile(recording, board),
-        behaviour=board_of(recording, drive.board),
+        profile=str(recording.attributes["board_profiles"][board]),
+        behaviour=behaviour,
         t_s=t_s,
         transfer_s=np.asarray(recording["transfer_ns"][:], np.float64) * 1e-9,
         angle_rad=column("joint_position_rad") * drive.gear_reduction,
@@ -206,16 +207,6 @@ def _speed(text: str) -> float | None:
     except ValueError:
         return None
     return speed_rad_s if math.isfinite(speed_rad_s) else None
-
-
-def _profile(recording: Recording, board: int) -> str:
-    profiles = recording.attributes["board_profiles"]
-    if board >= len(profiles):
-        raise DatasetError(
-            f"{recording.path}: says nothing about board {board}: it is damaged",
-            code="no-such-board",
-        )
-    return str(profiles[board])
 
 
 def _find_spans(

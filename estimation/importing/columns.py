@@ -38,11 +38,7 @@ class SourceColumn:
 
 
 def select_columns(files: Sequence[ArrayFile], key: str, text: str) -> list[SourceColumn]:
-    """Return the columns that one source names.
-
-    Raises:
-        OptionError: There are none, or it is not clear of which file.
-    """
+    """Return the columns that one source names."""
     head, *rest = text.split(":")
     named = [file for file in files if head in (file.path.name, file.path.stem, file.name)]
     if named:

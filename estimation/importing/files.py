@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from daq.recording.tables.arrays import Arrays, check_file
 from daq.recording.tables.errors import TableError, UnevenRowsError
@@ -21,8 +20,7 @@ from daq.recording.tables.text import TextTable, read_text
 from daq.recording.text import plain
 from estimation.errors import DatasetError
 from estimation.importing.matlab import read_mat
-
-FloatArray = NDArray[np.float64]
+from estimation.types import FloatArray
 
 _VALUES_MIN = 2
 """Fewer are a constant, not measurements."""

@@ -110,9 +110,6 @@ def robot_order(names: Sequence[str], joints: Sequence[str], what: str) -> list[
 
     Returns:
         Numbers of columns: all, as they are, where no joint or one of them is named twice.
-
-    Raises:
-        DatasetError: Some joints are named, but not all.
     """
     places = [joint_of(name, joints) for name in names]
     named = [place for place in places if place is not None]

@@ -81,11 +81,7 @@ class Sampling:
 
 
 def constant_rate(rows: int, rate_hz: float) -> Sampling:
-    """Return the times of samples that have none of their own.
-
-    Raises:
-        DatasetError: The rate is out of range.
-    """
+    """Return the times of samples that have none of their own."""
     _check_rate(rate_hz, "--rate")
     return Sampling(rate_hz, np.arange(rows, dtype=np.int64), 0.0)
 

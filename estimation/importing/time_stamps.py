@@ -21,9 +21,6 @@ def rising_rows(t_s: FloatArray, rows_min: int) -> tuple[Rows, list[str]]:
 
     Returns:
         Numbers of the rows, and sentences about the others.
-
-    Raises:
-        DatasetError: There are too few, times run backwards, or too many are the same.
     """
     rows = np.flatnonzero(np.isfinite(t_s))
     notes = []

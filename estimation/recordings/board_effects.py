@@ -21,12 +21,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from daq.recording import BoardBehaviour, Recording
 from estimation.errors import DatasetError
+from estimation.types import Flags, FloatArray
 
-FloatArray = NDArray[np.float64]
 _ROUNDED = 1.001
 """Recorded commands are rounded, by far less than this."""
 _LAGS_MAX = 50.0
@@ -46,17 +45,12 @@ class BoardEffects:
 
     velocity_lag_s: FloatArray
     current_lag_s: FloatArray
-    is_reference_held: NDArray[np.bool_]
+    is_reference_held: Flags
     command_max: Mapping[str, FloatArray]
 
 
 def board_effects(recording: Recording) -> BoardEffects | None:
-    """Return what the boards of a recording do; None where no boards measured it.
-
-    Raises:
-        RecordingError: The recording does not say.
-        DatasetError: A board of its robot is missing in it.
-    """
+    """Return what the boards of a recording do; None where no boards measured it."""
     if recording.is_import:
         return None
     joints = recording.robot.driven().joints

@@ -16,7 +16,6 @@ import os
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -33,7 +32,7 @@ from estimation.recordings.usable_rows import (
     UsableRows,
     are_commands,
 )
-from estimation.types import FloatArray, Rows
+from estimation.types import Flags, FloatArray
 
 Source = str | os.PathLike[str] | Recording
 
@@ -136,13 +135,6 @@ def read_segments(
         yield from dataset.segments(rows_max=rows_max, overlap_rows=overlap_rows)
 
 
-class _Chosen(NamedTuple):
-    """Rows of a slice, by number within it."""
-
-    rows: slice
-    sound: Rows
-
-
 class _Reader:
     """Turns rows of a recording into segments."""
 
@@ -178,7 +170,7 @@ class _Reader:
         # A time at the edge may lie in a gap, and need values from beyond.
         margin = math.ceil(GAP_MAX_S / self.period_s) + 1
         wide = slice(max(whole[0], first - margin), min(whole[1], last + margin))
-        rows, sent_s, taken_s = self._usable(wide)
+        sound, sent_s, taken_s = self._usable(wide)
         if not len(taken_s):
             raise DatasetError(
                 f"{self._recording.path}: of rows {wide.start} to {wide.stop - 1}, it is sure of "
@@ -190,12 +182,12 @@ class _Reader:
         grid = make_grid(taken_s, lead, tail, self.period_s)
 
         def measured(name: str) -> FloatArray | None:
-            values = self._optional(name, rows)
+            values = self._optional(name, wide, sound)
             return None if values is None else at(grid, taken_s, values)
 
         def commanded(name: str) -> FloatArray | None:
             # Beside a value stands the command that was sent a period later, as in the recording.
-            values = self._optional(name, rows)
+            values = self._optional(name, wide, sound)
             if values is None:
                 return None
             return at(grid, sent_s, values, ahead_s=0.0 if self._is_import else self.period_s)
@@ -236,8 +228,8 @@ class _Reader:
             torque_lag_s=0.0 if effects is None else effects.current_lag_s,
         )
 
-    def _usable(self, rows: slice) -> tuple[slice | _Chosen, FloatArray, FloatArray]:
-        """Rows with sound values; when they were sent and when their values were taken."""
+    def _usable(self, rows: slice) -> tuple[Flags, FloatArray, FloatArray]:
+        """Which rows have sound values; when these were sent and when their values were taken."""
         recording = self._recording
         sent_s, taken_s, is_sure = self._times.of(rows)
         names = ["joint_position_rad", "joint_torque_nm"]
@@ -252,9 +244,7 @@ class _Reader:
             sound[judged] &= ~find_outliers(columns[name][judged]).any(axis=1)
         if self._has_velocity and not self._is_import:
             sound &= is_in_time(columns[names[0]], columns[names[2]], taken_s)
-        if sound.all():
-            return rows, sent_s, taken_s
-        return _Chosen(rows, np.flatnonzero(sound)), sent_s[sound], taken_s[sound]
+        return sound, sent_s[sound], taken_s[sound]
 
     def _held_nm(
         self,
@@ -276,10 +266,8 @@ class _Reader:
             missing = missing + self._held_nm_s * np.nan_to_num(kd_a_s_per_rad * rates)
         return missing
 
-    def _optional(self, name: str, rows: slice | _Chosen) -> FloatArray | None:
+    def _optional(self, name: str, rows: slice, sound: Flags) -> FloatArray | None:
         if name not in self._recording:
             return None
-        column = self._recording[name]
-        chosen = column[rows.rows][rows.sound] if isinstance(rows, _Chosen) else column[rows]
-        values = only_numbers(np.asarray(chosen, np.float64))
+        values = only_numbers(np.asarray(self._recording[name][rows][sound], np.float64))
         return None if np.isnan(values).all() else values

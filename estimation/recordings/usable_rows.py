@@ -212,11 +212,7 @@ class UsableRows:
         return united
 
     def _joined(self, block: slice) -> Flags:
-        """Which rows follow the one before without a long gap.
-
-        Raises:
-            DatasetError: Times do not rise.
-        """
+        """Which rows follow the one before without a long gap."""
         recording = self._recording
         t_ns = recording["t_ns"][block]
         t_step = np.diff(t_ns, prepend=self._previous.get("t_ns", t_ns[:1]))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -21,19 +21,14 @@ from estimation.types import FloatArray
 _PREFIXES = {-15: "f", -12: "p", -9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T"}
 
 
-class _Scale(NamedTuple):
-    factor: float
-    unit: str
-
-
-def _scale(peak: float, unit: str) -> _Scale:
-    """Return a prefix where the highest value needs one to be read."""
+def _scale(peak: float, unit: str) -> tuple[float, str]:
+    """Return a factor, and the unit with a prefix where the highest value needs one to be read."""
     if not 1e-300 < peak < math.inf or 0.05 <= peak < 5e4:
-        return _Scale(1.0, unit)
+        return 1.0, unit
     exponent = 3 * math.floor(math.log10(peak) / 3.0)
     if exponent in _PREFIXES:
-        return _Scale(10.0**-exponent, _PREFIXES[exponent] + unit)
-    return _Scale(10.0**-exponent, rf"$10^{{{exponent}}}$ {unit}")
+        return 10.0**-exponent, _PREFIXES[exponent] + unit
+    return 10.0**-exponent, rf"$10^{{{exponent}}}$ {unit}"
 
 
 def find_peak(*arrays: FloatArray | None) -> float:
@@ -60,15 +55,15 @@ def set_limits(
 
 def write_label(axis: Axis, text: str, unit: str, peak: float, *, is_linear: bool = True) -> None:
     """Write ticks and label with a prefix that suits the highest value."""
-    scale = _scale(peak, unit)
+    factor, prefixed_unit = _scale(peak, unit)
 
     def tick(value: float, _: int | None) -> str:
-        return f"{value * scale.factor:.6g}".replace("-", "−")
+        return f"{value * factor:.6g}".replace("-", "−")
 
     if is_linear:
         axis.set_major_locator(MaxNLocator(nbins="auto", steps=[1, 2, 3, 5, 10]))
     axis.set_major_formatter(FuncFormatter(tick))
-    axis.set_label_text(f"{text} ({scale.unit})")
+    axis.set_label_text(f"{text} ({prefixed_unit})")
 
 
 def legend_above(axes: Axes, handles: Sequence[Artist], labels: Sequence[str]) -> None:

@@ -102,11 +102,7 @@ def derivative(values: ArrayLike, *, rate_hz: float) -> FloatArray:
 
 
 def check_cutoff(cutoff_hz: float, rate_hz: float) -> None:
-    """Refuse a cut-off frequency that is not between 0 and half the rate.
-
-    Raises:
-        DatasetError: It is not.
-    """
+    """Refuse a cut-off frequency that is not between 0 and half the rate, as a `DatasetError`."""
     if not 0.0 < cutoff_hz < 0.5 * rate_hz:
         raise DatasetError(
             f"a cut-off frequency of {cutoff_hz:g} Hz: it must be above 0 and below half the rate, "
@@ -121,11 +117,7 @@ def _check_rate(rate_hz: float) -> None:
 
 
 def checked_record(values: ArrayLike, *, more_than: int) -> FloatArray:
-    """Return a record of more than so many rows as an array of floats.
-
-    Raises:
-        DatasetError: The record is too short, or a value is not finite.
-    """
+    """Return a record of more than so many rows as an array of floats."""
     array = np.asarray(values, dtype=np.float64)
     rows = len(array) if array.ndim else 0
     if rows <= more_than:

@@ -48,20 +48,7 @@ _FLOOR_BAND = (0.25, 0.45)
 
 
 def low_pass_fft(values: ArrayLike, *, cutoff_hz: float, rate_hz: float) -> FloatArray:
-    """Zero all bins above a frequency: no delay, and nothing changed below.
-
-    Args:
-        values: One column per signal, shape (n,) or (n, k).
-        cutoff_hz: The highest frequency that stays.
-        rate_hz: Samples per second.
-
-    Returns:
-        The same shape.
-
-    Raises:
-        DatasetError: The cut-off frequency is not between 0 and half the rate, the record is too
-            short or a value is not finite.
-    """
+    """Zero all bins above a frequency: no delay, and nothing changed below."""
     smooth, line = _through_spectrum(values, np.ones_like, cutoff_hz, rate_hz)
     return smooth + line
 

@@ -34,7 +34,7 @@ class ChainJoint:
 def make_chain(
     tree: Tree, source: str, *, tip: str | None, lock: Mapping[str, float]
 ) -> tuple[list[ChainJoint], list[str]]:
-    """Find the chain and merges what does not move on its own into its links.
+    """Find the chain and merge what does not move on its own into its links.
 
     Args:
         tree: The URDF.

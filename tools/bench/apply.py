@@ -87,16 +87,16 @@ def _misfits(robot: Robot, results: Sequence[BenchResult]) -> Iterator[str]:
     robots = sorted({plain(result.robot) for result in results})
     if len(robots) > 1:
         yield f"results of several robots ({', '.join(robots)}): apply those of one"
-    joints = {joint.name: joint.drive for joint in robot.joints}
-    limits = {joint.name: joint.limits for joint in robot.joints}
+    joints = {joint.name: joint for joint in robot.joints}
     for result in results:
         name = plain(result.joint)
-        drive = joints.get(result.joint)
-        if drive is None:
+        joint = joints.get(result.joint)
+        if joint is None or joint.drive is None:
             meant = suggest(result.joint, list(joints))
             hint = f" (did you mean {meant}?)" if meant else ""
             yield f"{name}: not in this robot, expected one of {', '.join(joints)}{hint}"
             continue
+        drive, torque_max_nm = joint.drive, joint.limits.torque_max_nm
         if result.motor != drive.motor:
             yield f"{name}: measured with motor {plain(result.motor)}, expected {drive.motor}"
         if not math.isclose(result.gear_reduction, drive.gear_reduction, rel_tol=1e-6):
@@ -115,10 +115,10 @@ def _misfits(robot: Robot, results: Sequence[BenchResult]) -> Iterator[str]:
             )
         if result.f_nm is not None and (result.f_nm.low or 0.0) <= 0.0:
             yield f"{name}: f is {result.f_nm.value:.3g} N·m and may be zero: measure again"
-        elif result.f_nm is not None and result.f_nm.value > limits[result.joint].torque_max_nm:
+        elif result.f_nm is not None and result.f_nm.value > torque_max_nm:
             yield (
                 f"{name}: f is {result.f_nm.value:.3g} N·m, more than the joint's torque_max_nm = "
-                f"{limits[result.joint].torque_max_nm:g}: measure again"
+                f"{torque_max_nm:g}: measure again"
             )
 
 

@@ -192,11 +192,7 @@ def _joint(robot: DrivenRobot, name: str) -> DrivenJoint:
 
 
 def _check(test: BenchOptions, run: RunOptions, mock: MockOptions, *, is_fast: bool) -> None:
-    """Check the options before anything starts.
-
-    Raises:
-        ConfigError: Options contradict each other or are out of range; lists every problem.
-    """
+    """Check the options before anything starts."""
     problems = draw_problems(mock)
     if is_fast and not run.is_on_mock:
         problems.append(f"--fast: time is real on --link {run.link}; use --link mock")
@@ -242,11 +238,7 @@ def _check_target(target: Path) -> None:
 
 
 def _check_gains(robot: DrivenRobot, joint: DrivenJoint, profile: str | None) -> None:
-    """Whether the wire carries the gains.
-
-    Raises:
-        ConfigError: It does not.
-    """
+    """Refuse gains that the wire does not carry."""
     driven = _joint(robot, joint.name)
     port = next(port for port in robot.boards if port.name == driven.drive.board)
     problems = list(gain_problems(driven.control.velocity, board_profile(port, profile)))

@@ -88,11 +88,7 @@ def _table(arguments: argparse.Namespace) -> int:
 
 
 def _checked_format(arguments: argparse.Namespace) -> str:
-    """Return the table's format.
-
-    Raises:
-        ConfigError: The options do not fit together.
-    """
+    """Return the table's format; refuse options that do not fit together."""
     problems = []
     if arguments.json and arguments.format not in (None, "json"):
         problems.append(f"--json and --format {arguments.format}: choose one")

@@ -61,15 +61,9 @@ def _parsed(text: str) -> dict[str, Any]:
     """
     try:
         given = json.loads(text, object_pairs_hook=_once, parse_constant=str)
-    except RecursionError:
-        problem = "not JSON that describes a frame: nested too deeply"
-        raise FrameInputError(problem, code=_NOT_JSON) from None
     except FrameInputError:
         raise
-    except json.JSONDecodeError as error:
-        problem = f"not JSON: {error.msg} at column {error.colno}"
-        raise FrameInputError(problem, code=_NOT_JSON) from None
-    except ValueError as error:  # an integer of thousands of digits
+    except (RecursionError, ValueError) as error:  # or an integer of thousands of digits
         problem = f"not JSON that describes a frame: {error}"
         raise FrameInputError(problem, code=_NOT_JSON) from None
     if not isinstance(given, dict):
