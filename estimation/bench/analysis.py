@@ -103,8 +103,7 @@ def analyse_bench(path: str | os.PathLike[str], *, made_by: str = "") -> BenchAn
         inertia_kg_m2=inertia,
         inertia_joint_kg_m2=inertia and inertia.times(squared),
         torque_constant_nm_per_a=EstimatedQuantity(
-            value=record.drive.k_i_nm_per_a,
-            truth=getattr(truth, "torque_constant_nm_per_a", None),
+            value=record.drive.k_i_nm_per_a, truth=getattr(truth, "torque_constant_nm_per_a", None)
         ),
         models=tuple(_described(fit, record, is_selected=fit is chosen) for fit in fits),
         plateaus=tuple(plateaus),

@@ -26,12 +26,7 @@ from estimation.recordings.sample_times import SampleTimes, is_in_time
 from estimation.recordings.segment import Segment
 from estimation.recordings.spikes import find_outliers, only_numbers
 from estimation.recordings.uniform_rows import at, make_grid
-from estimation.recordings.usable_rows import (
-    GAP_MAX_S,
-    DatasetSummary,
-    UsableRows,
-    are_commands,
-)
+from estimation.recordings.usable_rows import GAP_MAX_S, DatasetSummary, UsableRows, are_commands
 from estimation.types import Flags, FloatArray
 
 Source = str | os.PathLike[str] | Recording
@@ -59,11 +54,7 @@ class OpenDataset:
     """
 
     def __init__(
-        self,
-        recording: Recording,
-        *,
-        all_modes: bool = False,
-        rows_min: int = ROWS_MIN,
+        self, recording: Recording, *, all_modes: bool = False, rows_min: int = ROWS_MIN
     ) -> None:
         self.recording = recording
         self._rows = UsableRows(recording, all_modes=all_modes, rows_min=rows_min)

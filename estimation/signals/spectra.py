@@ -140,10 +140,7 @@ def segment_rows(rows: int, rate_hz: float) -> int:
 
 
 def _through_spectrum(
-    values: ArrayLike,
-    gain: Callable[[FloatArray], NDArray[Any]],
-    cutoff_hz: float,
-    rate_hz: float,
+    values: ArrayLike, gain: Callable[[FloatArray], NDArray[Any]], cutoff_hz: float, rate_hz: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return the filtered record without its line, and the line."""
     array = checked_record(values, more_than=2)

@@ -33,11 +33,7 @@ from tools.bench.analyse import report
 from tools.bench.plan import BenchOptions, plan_bench
 from tools.running.boards import may_be_emulated
 from tools.running.events import Teller
-from tools.running.mock_options import (
-    add_board_options,
-    add_mock_robot_options,
-    draw_problems,
-)
+from tools.running.mock_options import add_board_options, add_mock_robot_options, draw_problems
 from tools.running.options import MockOptions, RunOptions
 from tools.shared.cli import (
     FAILED,

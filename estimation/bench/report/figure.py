@@ -13,13 +13,7 @@ from estimation.bench.report.picture import BenchPicture
 from estimation.bench.report.words import date_text
 from estimation.bench.result import BenchResult
 from estimation.reporting.numbers import shorten
-from estimation.reporting.sheet import (
-    HEIGHT_MAX_IN,
-    Sheet,
-    make_sheet,
-    sheet_style,
-    write_heading,
-)
+from estimation.reporting.sheet import HEIGHT_MAX_IN, Sheet, make_sheet, sheet_style, write_heading
 
 _LOAD_HEIGHT_IN = 6.2
 

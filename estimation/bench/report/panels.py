@@ -14,13 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from estimation.bench.report.axes import (
-    DIRECTIONS,
-    draw_box,
-    draw_points,
-    pick_used,
-    set_speeds,
-)
+from estimation.bench.report.axes import DIRECTIONS, draw_box, draw_points, pick_used, set_speeds
 from estimation.bench.report.picture import (
     BenchPicture,
     PlateauColumns,

@@ -298,9 +298,7 @@ def test_an_interval_grows_when_plateaus_are_few() -> None:
 
 @settings(max_examples=examples(30))
 @given(
-    offset_nm=st.floats(-1.0, 1.0),
-    inertia_kg_m2=st.floats(0.0, 1e-3),
-    seed=st.integers(0, 1000),
+    offset_nm=st.floats(-1.0, 1.0), inertia_kg_m2=st.floats(0.0, 1e-3), seed=st.integers(0, 1000)
 )
 def test_gravity_and_inertia_do_not_disturb_friction(
     offset_nm: float, inertia_kg_m2: float, seed: int

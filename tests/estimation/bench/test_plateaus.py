@@ -357,71 +357,23 @@ REJECTED: dict[str, tuple[Cause, dict[str, Any], str]] = {
         {"unsettled": "the current still changes by 3 mA: wait longer (--settle-max)"},
         r" 3 mA",
     ),
-    "no whole turn": (
-        Cause.NO_WHOLE_TURN,
-        {"turns": 0.8, "dwell_s": 0},
-        r" 5\.0",
-    ),
-    "encoder gap": (
-        Cause.ENCODER_GAP,
-        {"fault": jump(0.5)},
-        r"0\.[45]\d+ rad\b.* 1\.0 ms",
-    ),
-    "invalid": (
-        Cause.INVALID_SAMPLES,
-        {"fault": lose_share(0.05)},
-        r"^\d\.\d%.* 2%",
-    ),
-    "long gap": (
-        Cause.INVALID_SAMPLES,
-        {"fault": lose_time(0.08)},
-        r" 8\d ms.* 50 ms",
-    ),
-    "missing": (
-        Cause.INVALID_SAMPLES,
-        {"fault": drop_time(0.3)},
-        r" 30\d ms.* 50 ms",
-    ),
-    "hardly anything": (
-        Cause.TOO_FEW_SAMPLES,
-        {"fault": keep_few},
-        r": 9 ",
-    ),
-    "slip within": (
-        Cause.SLIP,
-        {"fault": dip(0.2, 0.2)},
-        r" 14\d ",
-    ),
-    "slip": (
-        Cause.SLIP,
-        {"fault": dip(0.3, 1.0)},
-        r" 4\d mA.* 14\d",
-    ),
-    "saturated": (
-        Cause.SATURATION,
-        {"fault": limit(0.97)},
-        r"0\.14\d A.* 0\.1\d+ A",
-    ),
+    "no whole turn": (Cause.NO_WHOLE_TURN, {"turns": 0.8, "dwell_s": 0}, r" 5\.0"),
+    "encoder gap": (Cause.ENCODER_GAP, {"fault": jump(0.5)}, r"0\.[45]\d+ rad\b.* 1\.0 ms"),
+    "invalid": (Cause.INVALID_SAMPLES, {"fault": lose_share(0.05)}, r"^\d\.\d%.* 2%"),
+    "long gap": (Cause.INVALID_SAMPLES, {"fault": lose_time(0.08)}, r" 8\d ms.* 50 ms"),
+    "missing": (Cause.INVALID_SAMPLES, {"fault": drop_time(0.3)}, r" 30\d ms.* 50 ms"),
+    "hardly anything": (Cause.TOO_FEW_SAMPLES, {"fault": keep_few}, r": 9 "),
+    "slip within": (Cause.SLIP, {"fault": dip(0.2, 0.2)}, r" 14\d "),
+    "slip": (Cause.SLIP, {"fault": dip(0.3, 1.0)}, r" 4\d mA.* 14\d"),
+    "saturated": (Cause.SATURATION, {"fault": limit(0.97)}, r"0\.14\d A.* 0\.1\d+ A"),
     "wrong speed": (
         Cause.SPEED,
         {"commanded_rad_s": 1.04 * SPEED_RAD_S},
         r" 20 rad/s.* 20\.8.* 3%",
     ),
-    "current swings": (
-        Cause.OSCILLATION,
-        {"fault": wave("iq_a", 0.8)},
-        r"±0\.56",
-    ),
-    "speed swings": (
-        Cause.OSCILLATION,
-        {"fault": wave("velocity_rad_s", 12.0)},
-        r"±8",
-    ),
-    "drift": (
-        Cause.DRIFT,
-        {"fault": creep(0.2)},
-        r" 15\d\.\d.* 16\d",
-    ),
+    "current swings": (Cause.OSCILLATION, {"fault": wave("iq_a", 0.8)}, r"±0\.56"),
+    "speed swings": (Cause.OSCILLATION, {"fault": wave("velocity_rad_s", 12.0)}, r"±8"),
+    "drift": (Cause.DRIFT, {"fault": creep(0.2)}, r" 15\d\.\d.* 16\d"),
 }
 NOT_REJECTED: dict[str, dict[str, Any]] = {
     "a whole turn": {"turns": 1.01, "dwell_s": 0},

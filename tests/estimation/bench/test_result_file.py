@@ -115,8 +115,7 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content",
-    [b"", b"\xff\xfe{", "schema = 1", '{"format"', "\ufeff{}", '{"a": ' + "[" * 100_000],
+    "content", [b"", b"\xff\xfe{", "schema = 1", '{"format"', "\ufeff{}", '{"a": ' + "[" * 100_000]
 )
 def test_what_is_no_json(path: Path, content: bytes | str) -> None:
     assert problem_of(path, content, "not-json")

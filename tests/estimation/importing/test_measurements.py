@@ -377,10 +377,7 @@ NAMES = [f"{what}_J{n}" for what in ("cmd_pos", "act_pos", "act_trq") for n in r
                 "--map 'q_rad=act_pos_J*' --map 'tau_nm=act_trq_J*'",
             ],
         ),
-        (
-            ["logger_time", *NAMES, "act_pos_Jx"],
-            ["act_pos_Jx", "--map 't_s=logger_time'"],
-        ),
+        (["logger_time", *NAMES, "act_pos_Jx"], ["act_pos_Jx", "--map 't_s=logger_time'"]),
         (
             [f"J{n}_{what}" for n in range(1, 5) for what in ("angle", "moment")],
             ["--map 'q_rad=J*_angle' --map 'tau_nm=J*_moment'"],
@@ -403,8 +400,7 @@ def test_what_is_missing_is_suggested(
 def test_a_suggestion_works(tmp_path: Path, laas4: Robot) -> None:
     given = arrays()
     path = write_csv(
-        tmp_path / "f.csv",
-        {"time": given["t"], "act_pos_J": given["q"], "act_trq_J": given["tau"]},
+        tmp_path / "f.csv", {"time": given["t"], "act_pos_J": given["q"], "act_trq_J": given["tau"]}
     )
     with refused(DatasetError, "no-such-quantity") as raised:
         measured(path, laas4)
@@ -697,24 +693,14 @@ def pickled() -> bytes:
     [
         ("f.csv", b"", "no-numbers", ()),
         ("f.csv.gz", b"t,q1\n0,1\n", "damaged", (".gz",)),
-        (
-            "f.csv.gz",
-            gzip.compress(b"t,q1\n0,1\n" * 99, mtime=0)[:-20],
-            "damaged",
-            (".gz",),
-        ),
+        ("f.csv.gz", gzip.compress(b"t,q1\n0,1\n" * 99, mtime=0)[:-20], "damaged", (".gz",)),
         ("f.npz.gz", b"", "unknown-suffix", (".npz.gz", ".csv")),
         ("f.npy", npy_header((1 << 40, 6)), "damaged", (".npy",)),
         ("f.npy", pickled(), "damaged", (".npy",)),
         ("f.npy", npy_header((2, 2, 2)) + bytes(64), "not-numbers", ()),
         ("f.csv", b"t,q1\n", "no-numbers", ()),
         ("f.csv", b"t,q1\n0,1\n1,x\n", "not-a-number", ("q1", "line 3", "'x'")),
-        (
-            "f.csv",
-            b"t,q1\n0,1\n1,2,3\n",
-            "uneven-rows",
-            ("line 3", "3", "2", "--delimiter"),
-        ),
+        ("f.csv", b"t,q1\n0,1\n1,2,3\n", "uneven-rows", ("line 3", "3", "2", "--delimiter")),
         ("f.csv", b"t,t\n0,1\n", "same-name", ("'t'",)),
         ("f.csv", b"\xff\xfe\x00\x01" * 100, "no-numbers", ()),
         ("f.npz", b"PK\x03\x04 nothing", "damaged", (".npz",)),

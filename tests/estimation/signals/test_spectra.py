@@ -12,12 +12,7 @@ from scipy import signal
 from estimation.errors import DatasetError
 from estimation.recordings.segment import Segment
 from estimation.signals.filters import derivative, second_difference
-from estimation.signals.spectra import (
-    choose_cutoff_hz,
-    derivative_fft,
-    low_pass_fft,
-    quiet_end_hz,
-)
+from estimation.signals.spectra import choose_cutoff_hz, derivative_fft, low_pass_fft, quiet_end_hz
 from estimation.signals.velocity_choice import Spectra
 
 RATE_HZ = 1000.0

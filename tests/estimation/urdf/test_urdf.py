@@ -356,12 +356,7 @@ def test_names_that_a_robot_file_cannot_have() -> None:
         (urdf(*ARM), {"tip": "hand"}, "no-such-link", ("--tip hand", "base, one, two")),
         (urdf(*ARM), {"lock": {"q3": 0.0}}, "no-such-joint", ("--lock q3", "q1, q2")),
         (urdf(*ARM), {"lock": {"q1": math.nan}}, "out-of-range", ("--lock q1=nan",)),
-        (
-            urdf(*ARM, *HAND, *FINGERS),
-            {"lock": {"wrist": 0.0}},
-            "already-fixed",
-            ("--lock wrist",),
-        ),
+        (urdf(*ARM, *HAND, *FINGERS), {"lock": {"wrist": 0.0}}, "already-fixed", ("--lock wrist",)),
     ],
     ids=range(23),
 )
