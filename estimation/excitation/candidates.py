@@ -82,11 +82,7 @@ class CandidateSpace:
         return np.concatenate([centre, generator.normal(size=self.dimension - self._joints)])
 
     def make(self, numbers: FloatArray) -> Candidates:
-        """Trajectories on the coarse grid.
-
-        Args:
-            numbers: Shape (n_candidates, dimension).
-        """
+        """Return trajectories on the coarse grid, of numbers of shape (n_candidates, dimension)."""
         offset, free, excess = self._coefficients(numbers)
         q, dq, ddq = (wave @ free for wave in self._waves[1:])
         return Candidates(q + offset[:, np.newaxis], dq, ddq, excess)

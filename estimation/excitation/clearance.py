@@ -55,14 +55,9 @@ class Capsules:
         self._is_lifted = self._find_lifted()
 
     def frames(self, q_rad: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Where the links' frames are.
+        """Return where the links' frames are in the base frame, q of shape (n_samples, n_joints).
 
-        Args:
-            q_rad: Shape (n_samples, n_joints).
-
-        Returns:
-            Rotations, shape (n_samples, n_joints, 3, 3), and origins, (n_samples, n_joints, 3), in
-            the base frame.
+        Rotations, shape (n_samples, n_joints, 3, 3), and origins, (n_samples, n_joints, 3).
         """
         q = np.asarray(q_rad, dtype=np.float64)
         cosine, sine = np.cos(q)[:, :, np.newaxis], np.sin(q)[:, :, np.newaxis]
@@ -149,19 +144,10 @@ class Capsules:
 def segment_distances(
     start: FloatArray, end: FloatArray, other_start: FloatArray, other_end: FloatArray
 ) -> FloatArray:
-    """Shortest distances between line segments, which may be parallel, or mere points.
+    """Return shortest distances between line segments, which may be parallel, or mere points.
 
     It is taken between two inner points only where the segments pass each other, otherwise at an
-    end of one of them.
-
-    Args:
-        start: Shape (…, 3).
-        end: Of the same shape, as are the following.
-        other_start: Where the other segment begins.
-        other_end: Where it ends.
-
-    Returns:
-        Shape (…).
+    end of one of them. All ends have the shape (…, 3), the result (…).
     """
     way, other_way = end - start, other_end - other_start
     squares = [

@@ -36,15 +36,9 @@ class Coverage:
 
 
 def find_coverage(robot: Robot, capsules: Capsules, q_rad: FloatArray) -> Coverage:
-    """Return what a motion visits.
+    """Return what a motion of shape (n_samples, n_joints) visits.
 
-    Args:
-        robot: Whose limits.
-        capsules: Of the robot; the tip is the far end of the last one.
-        q_rad: The motion, shape (n_samples, n_joints).
-
-    Returns:
-        Its coverage.
+    The tip is the far end of the last capsule.
     """
     limits = [joint.limits for joint in robot.joints]
     low = np.array([limit.position_min_rad for limit in limits])

@@ -74,14 +74,7 @@ class FourierTrajectory:
         return len(self.sine_rad)
 
     def at(self, t_s: FloatArray) -> SampledMotion:
-        """Return the motion at any times.
-
-        Args:
-            t_s: Shape (n_samples,).
-
-        Returns:
-            The motion, its derivatives exact.
-        """
+        """Return the motion at any times, shape (n_samples,); its derivatives are exact."""
         t = np.asarray(t_s, dtype=np.float64)
         q = np.tile(self.offset_rad, (len(t), 1))
         dq, ddq = np.zeros_like(q), np.zeros_like(q)
@@ -96,14 +89,9 @@ class FourierTrajectory:
         return SampledMotion(t, q, dq, ddq)
 
     def sampled(self, duration_s: float, *, period_s: float = 1e-3) -> SampledMotion:
-        """Return the motion from rest to rest, as it is played.
+        """Return the motion from rest to rest, as it is played, first and last sample included.
 
-        Args:
-            duration_s: How long it lasts, rounded to whole sampling periods.
-            period_s: Time between samples.
-
-        Returns:
-            The motion, first and last sample included.
+        The duration is rounded to whole sampling periods.
         """
         t = period_s * np.arange(round(duration_s / period_s) + 1, dtype=np.float64)
         s, ds, dds = _slowed_time(t, self._fade_s(duration_s))
@@ -142,27 +130,13 @@ class FreeCoefficients:
         self._sine, self._cosine = _null_space(orders), _null_space(orders**2)
 
     def series(self, f0_hz: float, offset_rad: FloatArray, free: FloatArray) -> FourierTrajectory:
-        """Return the trajectory that belongs to free numbers.
-
-        Args:
-            f0_hz: Fundamental frequency.
-            offset_rad: q₀, shape (n_joints,).
-            free: Shape (n_free, n_joints).
-        """
+        """Return the trajectory that belongs to free numbers, shape (n_free, n_joints)."""
         half = self.harmonics - 1
         sine, cosine = self._sine @ free[:half], self._cosine @ free[half:]
         return FourierTrajectory(f0_hz, offset_rad, sine, cosine)
 
     def waves(self, f0_hz: float, t_s: FloatArray) -> SampledMotion:
-        """Return what each free number moves: one column per free number, in place of a joint.
-
-        Args:
-            f0_hz: Fundamental frequency.
-            t_s: Shape (n_samples,).
-
-        Returns:
-            Its arrays have the shape (n_samples, n_free).
-        """
+        """Return what each free number moves: one column per free number, in place of a joint."""
         return self.series(f0_hz, np.zeros(self.count), np.eye(self.count)).at(t_s)
 
 

@@ -129,13 +129,13 @@ class ArmLimits:
         return self._theta is not None
 
     def loads(self, phi: FloatArray) -> FloatArray:
-        """Torques and currents as a part of what is allowed.
+        """Return torques and currents as a part of what is allowed; zeros without CAD.
 
         Args:
             phi: Φ, shape (n_samples, n_joints, n_parameters).
 
         Returns:
-            Absolute values over limits, shape (n_samples, 2·n_joints); zeros without CAD.
+            Absolute values over limits, shape (n_samples, 2·n_joints).
         """
         torque, current = self._forces(phi)
         return np.hstack([torque / self._torque_max, current / self._current_max])
@@ -152,11 +152,7 @@ class ArmLimits:
     def check(self, motion: SampledMotion) -> tuple[Limit, ...]:
         """Return what a motion reaches of every limit.
 
-        Args:
-            motion: As it is played.
-
-        Returns:
-            One entry per joint and limit, and the nearest links of each clearance.
+        One entry per joint and limit, and the nearest links of each clearance.
         """
         _, q, dq, ddq = motion
         torque = current = np.zeros(q.shape[1])
@@ -212,15 +208,10 @@ class ArmLimits:
         return between.min(axis=0), heights.min(axis=0)
 
     def approach(self, start_rad: FloatArray, samples: int) -> FloatArray:
-        """Postures on the way from home to a trajectory's first sample.
+        """Return postures on the way from home to a trajectory's first sample, (…, n_joints).
 
-        Args:
-            start_rad: First samples, shape (…, n_joints).
-            samples: How many postures.
-
-        Returns:
-            Shape (…, n_samples, n_joints), the first sample itself where the home posture is too
-            near to something already.
+        Shape (…, n_samples, n_joints), the first sample itself where the home posture is too near
+        to something already.
         """
         part = np.linspace(0.0, 1.0, samples)[:, np.newaxis]
         start = start_rad[..., np.newaxis, :]

@@ -86,7 +86,7 @@ def find_excitation(
     parameters: Parameters | None = None,
     progress: Progress | None = None,
 ) -> Excitation:
-    """Search an excitation.
+    """Search an excitation, and return the best trajectory found; it keeps every limit.
 
     Args:
         robot: The arm.
@@ -94,12 +94,9 @@ def find_excitation(
         parameters: What is to be identified; by default as the robot file says.
         progress: Called now and then with how far the search is.
 
-    Returns:
-        The best trajectory found; it keeps every limit.
-
     Raises:
         ExcitationError: The settings cannot be used, no trajectory keeps every limit, or those that
-            do not determine them.
+            do not determine the parameters.
         EstimationError: There are no links, or the model's rank is not certain.
     """
     if problems := list(settings.problems()):

@@ -62,13 +62,6 @@ def identify(
 ) -> IdentificationOutcome:
     """Identify an arm.
 
-    Args:
-        request: From what and how.
-        progress: Told what is being done.
-
-    Returns:
-        The outcome.
-
     Raises:
         DatasetError: The recordings cannot be used.
         EstimationError: No estimator could be used.

@@ -96,13 +96,6 @@ class BaseParameters:
 def find_base(regressor: Regressor, *, seed: int = 0) -> BaseParameters:
     """Find the base parameters of an arm.
 
-    Args:
-        regressor: Of the arm.
-        seed: Of the motion drawn.
-
-    Returns:
-        The base parameters.
-
     Raises:
         EstimationError: The rank is not certain: there is no clear gap between what is
             kept and what is dropped.
@@ -172,13 +165,9 @@ def _look_at(regressor: Regressor, seed: int) -> _Look:
 
 
 def condition_numbers(triangular: ArrayLike) -> tuple[float, float]:
-    """Condition of Φ₁ as it is, and with its columns scaled to length 1.
+    """Return the condition of Φ₁ as it is, and with its columns scaled to length 1.
 
-    Args:
-        triangular: Φ₁ or its triangular factor, shape (≥ r, r).
-
-    Returns:
-        Both; infinity where a column is zero.
+    Of Φ₁ or its triangular factor, shape (≥ r, r); infinity where a column is zero.
     """
     matrix = np.asarray(triangular, dtype=np.float64)
     norms = np.linalg.norm(matrix, axis=0)

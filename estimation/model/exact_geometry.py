@@ -29,12 +29,7 @@ _STEP_RAD = math.pi / 12
 def meant_robot(robot: Robot) -> Robot:
     """Return the arm with its axes exactly where a robot file with rounded numbers means them.
 
-    Args:
-        robot: As its file states it.
-
-    Returns:
-        A robot with placements and gravity only, its frames those of `robot` up to `ANGLE_RAD` and
-        `LENGTH`.
+    With placements and gravity only, its frames those of `robot` up to `ANGLE_RAD` and `LENGTH`.
     """
     poses = joint_poses(robot)
     offsets = np.array([pose[:3, 3] for pose in poses])

@@ -30,12 +30,7 @@ _POSTURES = 300
 
 
 class ForwardDynamics:
-    """An arm with given parameters.
-
-    Args:
-        robot: Kinematics, gravity and coupling of motors.
-        parameters: What θ consists of.
-        theta: All of it, shape (p,).
+    """An arm with given parameters θ, shape (p,).
 
     Attributes:
         joint_count: How many joints.
@@ -116,17 +111,9 @@ class ForwardDynamics:
         tau_nm: FloatArray,
         step_s: float,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """One step; arrays of shape (n_joints,).
+        """Return angles and velocities after one step, and accelerations in it, (n_joints,) each.
 
-        Args:
-            q_rad: Joint angles.
-            dq_rad_s: Their velocities.
-            ddq_rad_s2: Their accelerations in the step before.
-            tau_nm: Torques of the drives during the step.
-            step_s: Its length.
-
-        Returns:
-            Angles and velocities after it, accelerations in it.
+        Takes accelerations of the step before, and torques of the drives during the step.
         """
         half_s = 0.5 * step_s
         middle = q_rad + half_s * dq_rad_s

@@ -150,14 +150,9 @@ class Parameters:
 
 
 def choose_parameters(robot: Robot, terms: Sequence[str] | None = None) -> Parameters:
-    """Return the parameters of a robot's model.
+    """Return the parameters of a robot's model, by default as its file says under `estimation`.
 
-    Args:
-        robot: The robot.
-        terms: Names of terms; by default what the robot file says under `estimation`.
-
-    Returns:
-        The parameters. `asymmetric` brings `offset` with it, the difference of Coulomb friction.
+    `asymmetric` brings `offset` with it, the difference of Coulomb friction.
 
     Raises:
         DatasetError: There is no such term, or there are no links to identify.
@@ -195,15 +190,10 @@ def coupling_matrix(robot: Robot) -> FloatArray:
 
 
 def cad_vector(robot: Robot, parameters: Parameters) -> FloatArray | None:
-    """θ as the robot file states it: links from CAD, friction and rotors of the drives.
+    """Return θ as the robot file states it: links from CAD, friction and rotors of the drives.
 
-    Args:
-        robot: The robot.
-        parameters: Of its model.
-
-    Returns:
-        θ, shape (p,), with 0 for friction and rotors that the file does not know; None when a
-        joint has no link.
+    Shape (p,), with 0 for friction and rotors that the file does not know; None when a joint has no
+    link.
     """
     theta = np.zeros(len(parameters))
     for index, joint in enumerate(robot.joints):

@@ -28,13 +28,9 @@ SWITCHING = ("coulomb", "asymmetric", "stribeck", "motor_coulomb")
 class Regressor:
     """Turns motion into rows of Φ.
 
-    Args:
+    Attributes:
         robot: Kinematics, gravity and coupling of motors.
         parameters: What θ consists of; by default as the robot file says.
-
-    Attributes:
-        robot: The robot.
-        parameters: What θ consists of.
     """
 
     def __init__(self, robot: Robot, parameters: Parameters | None = None) -> None:
@@ -52,11 +48,8 @@ class Regressor:
     def switching(self, dq_rad_s: ArrayLike) -> FloatArray:
         """Return the columns of friction that switches, one per parameter of such a kind.
 
-        Args:
-            dq_rad_s: Joint velocities, shape (n_samples, n_joints).
-
-        Returns:
-            Shape (n_samples, n_switching), each column at its own joint or motor.
+        From velocities (n_samples, n_joints), shape (n_samples, n_switching), each column at its
+        own joint or motor.
         """
         dq = self._motion(dq_rad_s)
         motor_dq = dq @ self._coupling.T
@@ -74,16 +67,13 @@ class Regressor:
         ddq_rad_s2: ArrayLike,
         switching: FloatArray | None = None,
     ) -> FloatArray:
-        """Φ of every sample.
+        """Return Φ of every sample, shape (n_samples, n_joints, n_parameters).
 
         Args:
             q_rad: Joint angles, shape (n_samples, n_joints).
             dq_rad_s: Their velocities, of the same shape.
             ddq_rad_s2: Their accelerations, of the same shape.
             switching: As `switching` returns it, filtered perhaps; by default from `dq_rad_s`.
-
-        Returns:
-            Shape (n_samples, n_joints, n_parameters).
 
         Raises:
             DatasetError: Shapes do not fit, or a value is not finite.
@@ -104,14 +94,9 @@ class Regressor:
         return phi
 
     def inertia_matrices(self, theta: ArrayLike, q_rad: ArrayLike) -> FloatArray:
-        """B(q) of every posture, drive inertia included, by Φ's own columns.
+        """Return B(q) of every posture, drive inertia included, by Φ's own columns.
 
-        Args:
-            theta: Parameters, shape (n_parameters,).
-            q_rad: Postures, shape (n_samples, n_joints).
-
-        Returns:
-            Shape (n_samples, n_joints, n_joints).
+        Of postures (n_samples, n_joints), shape (n_samples, n_joints, n_joints).
         """
         q = self._motion(q_rad)
         vector = np.asarray(theta, dtype=np.float64)

@@ -67,18 +67,10 @@ def simulate_open_loop(
     dq0_rad_s: ArrayLike,
     period_s: float,
 ) -> Simulation:
-    """Let an arm move under torques.
+    """Let an arm move under torques of its drives, and return the motion at the sampling times.
 
-    Args:
-        arm: The arm.
-        tau_nm: Torques of the drives at the sampling times, straight lines between them, shape
-            (n, joints).
-        q0_rad: Joint angles at the beginning, shape (joints,).
-        dq0_rad_s: Their velocities.
-        period_s: Time between samples.
-
-    Returns:
-        The motion at the sampling times. It ends in NaN where an arm flies off.
+    Torques, shape (n, joints), are straight lines between these. The motion ends in NaN where an
+    arm flies off.
     """
     torques = np.asarray(tau_nm, dtype=np.float64)
     steps, step_s = _steps(period_s)
@@ -104,7 +96,7 @@ def simulate_closed_loop(
     *,
     tau0_nm: ArrayLike | None = None,
 ) -> Simulation:
-    """Let an arm follow references under the boards' law.
+    """Let an arm follow references under the boards' law, cycle by cycle.
 
     Args:
         arm: The arm.
@@ -113,9 +105,6 @@ def simulate_closed_loop(
         dq0_rad_s: Their velocities.
         period_s: Length of a cycle.
         tau0_nm: Torques at the beginning, which set what integrators hold; None for empty ones.
-
-    Returns:
-        The motion at the beginnings of the cycles.
 
     Raises:
         EstimationError: The arm flies off: gains and model do not go together.
@@ -147,12 +136,9 @@ def simulate_closed_loop(
 def open_loop_errors(
     arm: ForwardDynamics, segment: Segment, *, window_s: float = WINDOW_S
 ) -> MotionErrors:
-    """How far an arm is off after short times under the recorded torques.
+    """Return how far an arm is off after short times under the recorded torques.
 
-    Args:
-        arm: The arm.
-        segment: Samples with measured velocities; their torques are taken as they are.
-        window_s: Length of a window; each begins at the measured state.
+    Each window begins at the measured state.
 
     Raises:
         DatasetError: The segment is shorter than a window or has no velocities.
@@ -179,15 +165,10 @@ def open_loop_errors(
 
 
 def closed_loop_errors(arm: ForwardDynamics, robot: Robot, segment: Segment) -> MotionErrors:
-    """How far an arm is off in the recorded loop.
-
-    Args:
-        arm: The arm.
-        robot: Its drives.
-        segment: Samples with references and gains.
+    """Return how far an arm is off in the recorded loop.
 
     Raises:
-        DatasetError: There are none.
+        DatasetError: The segment has no references or gains.
         EstimationError: The arm flies off.
     """
     motion = simulate_segment(arm, robot, segment)

@@ -79,16 +79,13 @@ def draw_changes(
 def student_interval(
     value: float, replicates_column: ArrayLike, *, degrees: float
 ) -> tuple[float, float]:
-    """Two-sided 95 % interval: value ∓ t(0.975, degrees)·(standard deviation of the replicates).
+    """Return the ends of value ∓ t(0.975, degrees)·(standard deviation of the replicates).
 
     Args:
         value: The estimate.
         replicates_column: The same parameter's replicates, shape (replicates,).
         degrees: Degrees of freedom: how many independent things (blocks, say) stand behind the
             standard deviation, less one.
-
-    Returns:
-        Lower and upper end.
 
     Raises:
         DatasetError: There are fewer than two replicates, or no degrees of freedom.

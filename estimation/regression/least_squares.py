@@ -45,9 +45,6 @@ def fit_linear(regressor: ArrayLike, target: ArrayLike) -> LinearFit:
         regressor: Φ, shape (n, p), n ≥ p. With n = p it is solved exactly and sigma is nan.
         target: τ, shape (n,).
 
-    Returns:
-        Parameters, residuals, ordinary standard deviations and condition.
-
     Raises:
         DatasetError: Shapes do not match, a value is not finite, there are fewer rows than columns,
             or columns are linearly dependent.

@@ -32,14 +32,7 @@ def write_all(
     The numbers come first: of two commands that write to one place, the second is refused at its
     first file, and where there is no room for the page the numbers are there.
 
-    Args:
-        directory: Empty, or not there yet.
-        outcome: What was found.
-        has_report: Whether to draw figures and write the page.
-        progress: Told what is being done.
-
-    Returns:
-        The files that were written, the one to look at first, and why not all of them.
+    Returns the files that were written, the one to look at first, and why not all of them.
     """
     written: list[Path] = []
     path = directory

@@ -62,13 +62,9 @@ class Factors:
         return np.stack([triangular(joint) for joint in joints])
 
     def total(self, joint_weights: ArrayLike | None = None) -> FloatArray:
-        """Return the factor of everything.
+        """Return the factor of everything, upper triangular, shape (r + 2, r + 2).
 
-        Args:
-            joint_weights: What rows of each joint are multiplied by, shape (n_joints,); 1 if none.
-
-        Returns:
-            Shape (r + 2, r + 2), upper triangular.
+        Rows of each joint are multiplied by its weight, shape (n_joints,), if there are weights.
         """
         if joint_weights is None:
             return self._total
@@ -95,14 +91,9 @@ class Factors:
     def joint_errors(
         self, beta: ArrayLike, *, is_raw: bool = False
     ) -> tuple[FloatArray, FloatArray]:
-        """Return how far the prediction of each joint's torque is off.
+        """Return ‖τ − Φ₁β‖ and ‖τ‖ of each joint, shape (n_joints,) each.
 
-        Args:
-            beta: Base parameters, shape (r,).
-            is_raw: Whether to compare with the torque before it was filtered.
-
-        Returns:
-            ‖τ − Φ₁β‖ and ‖τ‖ of each joint, shape (n_joints,) each.
+        Raw: against the torque before it was filtered.
         """
         target = self.rank + 1 if is_raw else self.rank
         direction = np.zeros(self.rank + 2)
@@ -117,12 +108,7 @@ class Factors:
     ) -> tuple[float, tuple[float, ...]]:
         """Return ε_τ = 100·‖τ − Φθ‖/‖τ‖, of all joints together and of each.
 
-        Args:
-            beta: Base parameters, shape (r,).
-            is_raw: Whether to compare with the torque before it was filtered.
-
-        Returns:
-            In total, and per joint (0 for a joint whose torque is zero throughout).
+        0 for a joint whose torque is zero throughout; raw as in `joint_errors`.
         """
         norms, sizes = self.joint_errors(beta, is_raw=is_raw)
         total = 100.0 * float(np.linalg.norm(norms) / np.linalg.norm(sizes))
@@ -157,18 +143,11 @@ def triangular(matrix: FloatArray) -> FloatArray:
 
 
 def folds(factors: Factors, *, count: int = 5, guard: int = 1) -> Iterator[tuple[Factors, Factors]]:
-    """Yield contiguous parts of the time for cross-validation, with a gap on either side of each.
+    """Yield training and held-out factors for cross-validation: contiguous parts of the time.
 
     Blocks of one cluster go together: of a motion that repeats itself, a part is held out of every
-    period. Otherwise the same motion would be trained on.
-
-    Args:
-        factors: Of a recording.
-        count: How many parts.
-        guard: Clusters left out of the training data beside the part that is held out.
-
-    Yields:
-        Training and held-out factors; parts that leave too little to train on are left out.
+    period. Otherwise the same motion would be trained on. `guard` clusters on either side of a part
+    are left out of its training data; so are parts that leave too little to train on.
     """
     # Ranks of the clusters: of recordings, then of time or phase within each.
     distinct, ranks = np.unique(factors.clusters, return_inverse=True)

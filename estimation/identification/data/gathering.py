@@ -88,11 +88,6 @@ def gather(
 ) -> Gathered:
     """Read recordings and reduce them.
 
-    Args:
-        request: What is to be done.
-        datasets: Its recordings.
-        progress: Told what is being done.
-
     Raises:
         DatasetError: The recordings cannot be used.
     """
@@ -164,10 +159,6 @@ def common_text(recordings: Sequence[Recording]) -> str:
 def check_joints(robot: Robot, recordings: Sequence[Recording]) -> None:
     """Check that a robot has the joints that were recorded.
 
-    Args:
-        robot: The robot that the samples are assumed to be of.
-        recordings: Open.
-
     Raises:
         DatasetError: A recording has other joints.
     """
@@ -184,9 +175,6 @@ def check_joints(robot: Robot, recordings: Sequence[Recording]) -> None:
 
 def check_distinct(recordings: Sequence[Recording]) -> None:
     """Check that no recording is given twice: it would count twice, or validate its own fit.
-
-    Args:
-        recordings: Open.
 
     Raises:
         DatasetError: One is a copy of another.
@@ -212,11 +200,7 @@ def reduce_samples(
 ) -> Data:
     """Return factors of the rows that count, and of all rows.
 
-    Args:
-        regressor: Of the arm.
-        base: Its base parameters.
-        samples: Prepared samples, iterated once.
-        block_s: Length of a block of time, for filters of `CUTOFF_MIN_HZ` and more.
+    Blocks last `block_s` for filters of `CUTOFF_MIN_HZ` and more.
 
     Raises:
         DatasetError: There are no rows.

@@ -28,17 +28,7 @@ PIECE_SAMPLES = 2000
 def design(
     regressor: Regressor, base: BaseParameters, prepared: Prepared, piece: slice
 ) -> FloatArray:
-    """Return [Φ₁ τ τ_raw] of some rows.
-
-    Args:
-        regressor: Of the arm.
-        base: Its base parameters.
-        prepared: The samples.
-        piece: Which of their rows.
-
-    Returns:
-        Shape (n_rows, n_joints, r + 2).
-    """
+    """Return [Φ₁ τ τ_raw] of some rows, shape (n_rows, n_joints, r + 2)."""
     phi = regressor(
         prepared.q_rad[piece],
         prepared.dq_rad_s[piece],
@@ -74,12 +64,7 @@ class Reducer:
         self._blocks: list[_Block] = []
 
     def add(self, prepared: Prepared, group: int = 0) -> None:
-        """Take samples in.
-
-        Args:
-            prepared: Samples of one segment of a recording.
-            group: Which recording it is.
-        """
+        """Take in samples of one segment of a recording; `group` is the number of the recording."""
         repeats_s = self._repeats_s[group] if group < len(self._repeats_s) else None
         starts, phases = _cut(prepared.t_s, self._block_s, repeats_s)
         ends = [*starts[1:], len(prepared)]
@@ -139,8 +124,7 @@ class Reducer:
     def _halve(self) -> bool:
         """Unite neighbours of one recording: memory stays, blocks become longer.
 
-        Returns:
-            Whether any were; not when there are as many recordings as blocks.
+        Returns whether any were; not when there are as many recordings as blocks.
         """
         united: list[_Block] = []
         is_open = False  # whether the last one may still take its neighbour in

@@ -24,12 +24,6 @@ SLOW_SHARE = 0.03
 class Samples:
     """The prepared samples of recordings, in order; iterate as often as needed.
 
-    Args:
-        segments: Of the recordings.
-        settings: How they are prepared.
-        switching: Columns that are computed at the full rate.
-        overrides: Which rows are wanted.
-
     Attributes:
         paths: The recordings.
         settings: How they are prepared.
@@ -110,14 +104,7 @@ class Samples:
 def choose_preparation(
     segments: Segments, overrides: Overrides
 ) -> tuple[PreparationSettings, tuple[str, ...]]:
-    """Choose how recordings are prepared, from the beginning of each.
-
-    Args:
-        segments: Of recordings of one rate.
-        overrides: What the user decided.
-
-    Returns:
-        The settings, and sentences that say what was chosen and why.
+    """Choose how recordings of one rate are prepared, and say why, from the beginning of each.
 
     Raises:
         DatasetError: A recording has no usable samples, or they differ in rate.

@@ -17,11 +17,7 @@ _LOOKED_AT = 4
 
 
 class Segments:
-    """The segments of recordings.
-
-    Args:
-        datasets: The recordings, open for as long as this is used.
-    """
+    """The segments of recordings, which are open for as long as this is used."""
 
     def __init__(self, datasets: Sequence[OpenDataset]) -> None:
         self._datasets = tuple(datasets)

@@ -72,12 +72,8 @@ class Bounds:
 def bounds_of(robot: Robot) -> Bounds:
     """Return what a robot file knows.
 
-    Args:
-        robot: The robot.
-
-    Returns:
-        Its bounds. Where the file states none for a mass that CAD knows, CAD's within a factor;
-        an ellipsoid around joints and capsule where it states none.
+    Where the file states no bounds for a mass that CAD knows, CAD's within a factor; an ellipsoid
+    around joints and capsule where it states none.
     """
     links, without, unknown = [], [], []
     for index, joint in enumerate(robot.joints):
@@ -119,17 +115,12 @@ def bounds_of(robot: Robot) -> Bounds:
 
 
 def ellipsoid_factors(bounds: Bounds) -> dict[str, float]:
-    """Return how much longer semi-axes must be for ellipsoids and boxes to overlap.
+    """Return how much longer semi-axes must be, and a little more, for ellipsoids to meet boxes.
 
     Bodies that keep to their ellipsoid and box do so with any mass, so that only the box of the
     same link can contradict an ellipsoid. Mass inside the ellipsoid can have its centre anywhere
     inside: with the box's point p nearest to it, the least factor is ‖diag(semi_axes)⁻¹(p − c)‖.
-
-    Args:
-        bounds: Of an arm; no box is empty.
-
-    Returns:
-        By joint, where there is a contradiction: the least factor, and a little more.
+    No box may be empty. By joint, where there is a contradiction.
     """
     factors = {}
     for name, link in zip(bounds.joint_names, bounds.links, strict=True):

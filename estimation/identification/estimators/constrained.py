@@ -96,12 +96,8 @@ def estimate_cls2_prior(problem: Problem) -> Estimate:
 def find_consistent(problem: Problem, beta: FloatArray) -> FloatArray | None:
     """Return a physically consistent θ with exactly these base parameters, or None.
 
-    Args:
-        problem: Of the arm; bounds on masses are not asked for.
-        beta: Base parameters, shape (r,).
-
-    Returns:
-        θ, shape (p,), the one farthest from being inconsistent.
+    Of all such θ, shape (p,), the one farthest from being inconsistent; bounds on masses are not
+    asked for.
     """
     scales = choose_scales(problem)
     parameters = problem.regressor.parameters

@@ -111,17 +111,7 @@ def signs(x: cp.Variable, parameters: Parameters) -> list[cp.Constraint]:
 
 
 def link_bounds(x: cp.Variable, bounds: Bounds, scales: Scales, *, realism: Realism) -> list[Bound]:
-    """Return bounds on masses, centres of mass and, for CLS-3, where mass may be.
-
-    Args:
-        x: Scaled unknowns.
-        bounds: What is known.
-        scales: Of the unknowns.
-        realism: Which of it is asked for.
-
-    Returns:
-        The bounds, masses first.
-    """
+    """Return bounds on masses, centres of mass and, for CLS-3, where mass may be."""
     result: list[Bound] = []
     masses = [x[10 * joint] for joint in range(len(bounds.links))]
     for joint, (name, link) in enumerate(zip(bounds.joint_names, bounds.links, strict=True)):

@@ -10,14 +10,10 @@ SOLVED = ("optimal", "optimal_inaccurate")
 
 
 def solve_programme(programme: cp.Problem) -> str:
-    """Solve a programme.
+    """Solve a programme, whose variables have values afterwards if it could be solved.
 
-    Args:
-        programme: Its variables have values afterwards, if it could be solved.
-
-    Returns:
-        cvxpy's status; `solver_error` also where cvxpy would raise it, as it does for numbers that
-        are out of all proportion.
+    Returns cvxpy's status; `solver_error` also where cvxpy would raise it, as it does for numbers
+    that are out of all proportion.
     """
     with warnings.catch_warnings():
         # "Solution may be inaccurate": the status says so, too.

@@ -48,17 +48,11 @@ def make_instruments(
     settings: PreparationSettings,
     segments: Iterable[Segment],
 ) -> Instruments | None:
-    """Make the best instruments that the recordings allow.
+    """Make the best instruments that the recordings allow, from samples that are not prepared yet.
 
-    Args:
-        regressor: Of the arm.
-        settings: How the samples were prepared.
-        segments: The same samples, not prepared; iterated again and again.
-
-    Returns:
-        Simulated motion where references and gains were recorded throughout, else the reference
-        where that was, else None. None as well for an arm whose file states no drives: gains mean
-        nothing without motors and gears.
+    Simulated motion where references and gains were recorded throughout, else the reference where
+    that was, else None. None as well for an arm whose file states no drives: gains mean nothing
+    without motors and gears.
     """
     if _without_drives(regressor):
         return None

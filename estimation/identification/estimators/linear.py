@@ -28,15 +28,12 @@ _MAD = 1.4826
 
 
 def solve(factor: FloatArray, rank: int, symbols: tuple[str, ...] = ()) -> FloatArray:
-    """Return the β that minimises ‖τ − Φ₁β‖.
+    """Return the β that minimises ‖τ − Φ₁β‖, shape (r,).
 
     Args:
         factor: Triangular factor of [Φ₁ τ …], its first r + 1 columns used.
         rank: r.
         symbols: Of the base parameters, for the message.
-
-    Returns:
-        Shape (r,).
 
     Raises:
         DatasetError: The data do not excite all base parameters.
@@ -88,11 +85,7 @@ def joint_weights(factors: Factors, beta: FloatArray) -> FloatArray:
 def settle_weights(problem: Problem) -> tuple[FloatArray, FloatArray]:
     """Repeat weighted least squares until the weights of the joints settle.
 
-    Args:
-        problem: The data.
-
-    Returns:
-        β, shape (r,), and what rows of each joint are multiplied by, shape (n_joints,).
+    Returns β, shape (r,), and what rows of each joint are multiplied by, shape (n_joints,).
 
     Raises:
         DatasetError: The data do not excite all base parameters.

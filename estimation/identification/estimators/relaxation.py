@@ -47,14 +47,7 @@ class RelaxedBound(NamedTuple):
 
 
 def relax_bounds(problem: Problem) -> tuple[Problem, tuple[str, ...]]:
-    """Widen bounds until an arm can keep them.
-
-    Args:
-        problem: With bounds that may contradict each other.
-
-    Returns:
-        The same with the least relaxation, and what was relaxed.
-    """
+    """Widen bounds as little as an arm needs to keep them; also return what was relaxed."""
     scales = choose_scales(problem)
     parameters = problem.regressor.parameters
     x = cp.Variable(len(parameters))
@@ -68,20 +61,10 @@ def relax_bounds(problem: Problem) -> tuple[Problem, tuple[str, ...]]:
 def find_relaxation(
     bounds: Bounds, x: cp.Variable, fixed: list[cp.Constraint], scales: Scales, realism: Realism
 ) -> tuple[Bounds, tuple[RelaxedBound, ...]]:
-    """Return the least relaxation of bounds.
+    """Return the least relaxation of bounds: wider ones, and those that had to be relaxed.
 
     First of masses and boxes among themselves; ellipsoids are then relaxed to fit boxes, which say
-    more.
-
-    Args:
-        bounds: That may contradict each other.
-        x: Scaled unknowns.
-        fixed: Constraints that are never relaxed: physics.
-        scales: Of the unknowns.
-        realism: Which of the bounds are asked for.
-
-    Returns:
-        Wider bounds, and those that had to be relaxed.
+    more. The fixed constraints, physics, are never relaxed.
     """
     has_ellipsoids = realism is Realism.DENSITY
     firm = link_bounds(x, bounds, scales, realism=Realism.CONSISTENT if has_ellipsoids else realism)
@@ -101,16 +84,7 @@ def find_relaxation(
 def _least_relaxation(
     x: cp.Variable, fixed: list[cp.Constraint], bounds: list[Bound]
 ) -> list[RelaxedBound]:
-    """Return how far bounds must be relaxed for a solution to exist: least in sum, then few.
-
-    Args:
-        x: Scaled unknowns.
-        fixed: Constraints that are never relaxed: physics.
-        bounds: Those that may.
-
-    Returns:
-        The bounds that must be relaxed.
-    """
+    """Return the bounds that must be relaxed for a solution to exist: least in sum, then few."""
     if not bounds:
         return []
     slack = cp.Variable(len(bounds), nonneg=True)

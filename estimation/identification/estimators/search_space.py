@@ -120,15 +120,7 @@ def draw_start(
     """Draw an x to begin at: consistent links around CAD, or around the middle of the bounds.
 
     J' = L·exp(S)·Lᵀ with J = LLᵀ and S symmetric, normal: positive definite whatever is drawn.
-
-    Args:
-        problem: Of the arm.
-        space: Its search space.
-        generator: Of the draws.
-        spread: Standard deviation of S's elements; 0 for the centre itself.
-
-    Returns:
-        Shape (p,).
+    `spread` is the standard deviation of S's elements; 0 for the centre itself.
     """
     joints = space.parameters.joint_count
     if problem.cad is not None:

@@ -60,16 +60,7 @@ def covariance(factors: Factors, beta: FloatArray) -> FloatArray:
 def bootstrap(
     factors: Factors, beta: FloatArray, *, replicates: int = REPLICATES, seed: int = 0
 ) -> FloatArray:
-    """Draw blocks of time again, and return the base parameters of each draw.
-
-    Args:
-        factors: Of the data; at least two blocks.
-        beta: Least-squares estimate, shape (r,).
-        replicates: How many draws.
-        seed: Of the draws.
-
-    Returns:
-        Shape (replicates, r).
+    """Draw blocks of time again, and return the base parameters of each draw, (replicates, r).
 
     Raises:
         DatasetError: There are too few blocks.
@@ -132,12 +123,8 @@ def information_inflation(factors: Factors) -> float:
 def essential(factors: Factors, *, limit_percent: float = ESSENTIAL_PERCENT) -> Rows:
     """Return the base parameters that remain when the least certain one is dropped repeatedly.
 
-    Args:
-        factors: Of the data.
-        limit_percent: Relative standard deviation (block bootstrap) above which one is dropped.
-
-    Returns:
-        Their indices among the base parameters; at least one.
+    One is dropped while its relative standard deviation (block bootstrap) is above the limit.
+    Returns their indices; at least one.
     """
     rank = factors.rank
     kept = np.arange(rank)

@@ -67,10 +67,7 @@ def check_data(
 ) -> DataChecks:
     """Look for mistakes that people make.
 
-    Args:
-        problem: The identification data.
-        traces: Measured and predicted torques of the chosen method, identification first.
-        recordings: Of the identification data.
+    The traces are those of the chosen method, identification first.
     """
     names = problem.regressor.parameters.joint_names
     fits = [_own_fit(problem, joint) for joint in range(len(names))]

@@ -26,12 +26,7 @@ POSTURES = 200
 
 
 def find_errors(data: Data, beta: FloatArray) -> ErrorsPercent:
-    """Return ε_τ of an estimate on some data.
-
-    Args:
-        data: Of one or several recordings.
-        beta: Base parameters, shape (r,).
-    """
+    """Return ε_τ of base parameters, shape (r,), on some data."""
     moving, per_joint = data.moving.error_percent(beta)
     all_rows, all_rows_per_joint = data.everything.error_percent(beta)
     raw, raw_per_joint = data.everything.error_percent(beta, is_raw=True)
@@ -49,18 +44,7 @@ def find_errors(data: Data, beta: FloatArray) -> ErrorsPercent:
 def judge(
     problem: Problem, estimate: Estimate, seconds: float, training: Data, validation: Data | None
 ) -> MethodResult:
-    """Evaluate an estimate.
-
-    Args:
-        problem: What it was made for.
-        estimate: The estimate.
-        seconds: How long it took.
-        training: Data that it was made from.
-        validation: Data that it was not made from; None if there are none.
-
-    Returns:
-        The row of the comparison table.
-    """
+    """Evaluate an estimate, made from the training data: a row of the comparison table."""
     parameters = problem.regressor.parameters
     theta = estimate.theta
     if theta is None:

@@ -23,16 +23,9 @@ _LONGEST_S = 20.0
 def simulate_recording(
     problem: Problem, theta: tuple[float, ...], dataset: OpenDataset
 ) -> SimulationCheck:
-    """Simulate the beginning of a recording with identified parameters.
+    """Simulate the beginning of a recording, in its control loop and under its torques.
 
-    Args:
-        problem: The arm.
-        theta: All of its parameters.
-        dataset: The recording.
-
-    Returns:
-        Errors in the recorded control loop and under the recorded torques; what could not be
-        simulated is None, with a note that says why.
+    What could not be simulated is None, with a note that says why.
     """
     regressor = problem.regressor
     notes: list[str] = []

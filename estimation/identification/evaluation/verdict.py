@@ -38,18 +38,8 @@ def reach_verdict(
 ) -> Verdict:
     """Judge the chosen method.
 
-    Args:
-        methods: All that were compared.
-        chosen: The one whose parameters are written.
-        joint_names: In the order of the errors.
-        residuals: Tests of its residuals.
-        base: Its base parameters.
-        data_checks: What in the data looks like a mistake.
-        is_relaxed: Whether bounds had to be relaxed.
-
-    Returns:
-        Usable when it is physically consistent and predicts torques, judged on validation data
-        where there are any.
+    Usable when it is physically consistent and predicts torques, judged on validation data where
+    there are any.
     """
     row = next(method for method in methods if method.name == chosen)
     floor = next((method for method in methods if method.name == "uls"), None)

@@ -71,13 +71,6 @@ class Payload:
 def identify_payload(without: Problem, with_load: Problem) -> Payload:
     """Identify what an arm carries.
 
-    Args:
-        without: Data of the bare arm.
-        with_load: Data of the arm with its payload; of the same model.
-
-    Returns:
-        The payload.
-
     Raises:
         DatasetError: The models differ, or the data do not determine their base parameters.
         EstimationError: The programme could not be solved.

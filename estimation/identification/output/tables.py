@@ -14,14 +14,7 @@ from estimation.types import FloatArray
 def base_table(
     problem: Problem, beta: FloatArray, uncertainty: Uncertainty, true_beta: FloatArray | None
 ) -> tuple[BaseParameter, ...]:
-    """Return the base parameters of an estimate.
-
-    Args:
-        problem: What was identified.
-        beta: The estimate, shape (r,).
-        uncertainty: Of it.
-        true_beta: On the mock.
-    """
+    """Return the base parameters of an estimate, shape (r,); the true ones on the mock only."""
     parameters, base = problem.regressor.parameters, problem.base
     cad = None if problem.cad is None else base.of(problem.cad)
     kept = set(essential(problem.factors).tolist())

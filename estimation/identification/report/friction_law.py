@@ -78,11 +78,7 @@ class JointFriction:
 
 
 def find_friction(result: Identification) -> tuple[JointFriction, ...]:
-    """Return the friction laws of all joints.
-
-    Args:
-        result: What was identified.
-    """
+    """Return the friction laws of all joints."""
     # A base parameter that is mixed with others is not the friction of one joint.
     base = [parameter for parameter in result.base_parameters if parameter.is_alone]
     known: tuple[BaseParameter | ParameterValue, ...] = (*base, *result.parameters)
@@ -96,11 +92,7 @@ def find_friction(result: Identification) -> tuple[JointFriction, ...]:
 
 
 def has_coupled_friction(result: Identification) -> bool:
-    """Return whether some friction is at the speed of a coupled motor.
-
-    Args:
-        result: What was identified.
-    """
+    """Return whether some friction is at the speed of a coupled motor."""
     kinds = ("motor_viscous", "motor_coulomb")
     return any(base.kind in kinds for base in result.base_parameters)
 

@@ -60,13 +60,9 @@ class Cells:
 def start_sheet(
     result: Identification, title: str, height_in: float, *, has_legend: bool = True
 ) -> Sheet:
-    """Return an empty sheet of the report, within `sheet_style`.
+    """Return an empty sheet of the report, within `sheet_style`; at most as high as paper.
 
-    Args:
-        result: What was identified.
-        title: What the sheet shows.
-        height_in: Of the sheet; at most what fits on paper.
-        has_legend: Whether room for `finish_sheet`'s legend is left below the title.
+    With a legend, room for that of `finish_sheet` is left below the title.
     """
     robot = drawable(shorten(result.robot, 32))
     maker = f"armature {drawable(shorten(result.armature_version, 24))}"
@@ -117,12 +113,7 @@ def joint_panels(
 
 
 def finish_sheet(sheet: Sheet, panels: Sequence[Axes]) -> None:
-    """Add one legend between the title and the panels, and settle the layout.
-
-    Args:
-        sheet: The sheet.
-        panels: Their labels are in the legend, each once.
-    """
+    """Add one legend of all labels between the title and the panels, and settle the layout."""
     found: dict[str, Artist] = {}
     for axes in panels:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):

@@ -26,11 +26,7 @@ _Values = Sequence[float | None]
 
 
 def draw_methods(result: Identification) -> Sheet:
-    """Draw the errors of all methods on identification and validation, with the floor.
-
-    Args:
-        result: What was compared.
-    """
+    """Draw the errors of all methods on identification and validation, with the floor."""
     names = [drawable(shorten(name, 16)) for name in result.joint_names]
     methods = result.methods
     columns = min(_COLUMNS, len(names))

@@ -18,11 +18,7 @@ from estimation.reporting.numbers import interval_text, number_text
 
 
 def comparison_table(result: Identification) -> str:
-    """Return all methods beside each other.
-
-    Args:
-        result: What was compared.
-    """
+    """Return all methods beside each other."""
     rows = []
     for method, cells in zip(result.methods, comparison_rows(result), strict=True):
         name = f"{as_text(cells[0])}<br><small>{as_text(method.summary)}</small>"
@@ -37,11 +33,7 @@ def _flagged(cell: str) -> str:
 
 
 def joints_table(result: Identification) -> str:
-    """Return the errors of all methods per joint, in percent.
-
-    Args:
-        result: What was compared.
-    """
+    """Return the errors of all methods per joint, in percent."""
     names = [as_text(name) for name in result.joint_names]
 
     def rows() -> Iterator[tuple[str, Iterable[str]]]:
@@ -58,11 +50,7 @@ def joints_table(result: Identification) -> str:
 
 
 def chosen_table(result: Identification) -> str:
-    """Return more of the chosen method's errors per joint, and its links' least eigenvalues.
-
-    Args:
-        result: What was identified.
-    """
+    """Return more of the chosen method's errors per joint, and its links' least eigenvalues."""
     names = [as_text(name) for name in result.joint_names]
     method = result.method(result.chosen)
 
@@ -88,11 +76,7 @@ def chosen_table(result: Identification) -> str:
 
 
 def base_table(parameters: Sequence[BaseParameter]) -> str:
-    """Return base parameters with intervals, beside CAD and the truth where they are known.
-
-    Args:
-        parameters: Of the chosen method.
-    """
+    """Return base parameters with intervals, beside CAD and the truth where they are known."""
     has_cad = any(base.cad is not None for base in parameters)
     has_truth = any(base.true is not None for base in parameters)
     head = [
@@ -127,11 +111,7 @@ def _is_identifiable(base: BaseParameter) -> bool:
 
 
 def parameters_table(result: Identification) -> str:
-    """Return all of θ.
-
-    Args:
-        result: What was identified.
-    """
+    """Return all of θ."""
     rows = (
         (
             "",
@@ -157,11 +137,7 @@ def _combined(symbol: str, lost: Sequence[str]) -> str:
 
 
 def residuals_table(result: Identification) -> str:
-    """Return the tests of whether residuals look like noise.
-
-    Args:
-        result: What was identified.
-    """
+    """Return the tests of whether residuals look like noise."""
     rows = (
         (
             "",
@@ -188,11 +164,7 @@ def residuals_table(result: Identification) -> str:
 
 
 def simulation_table(result: Identification) -> str:
-    """Return how well the simulated arm moves like the real one; empty where not simulated.
-
-    Args:
-        result: What was identified.
-    """
+    """Return how well the simulated arm moves like the real one; empty where not simulated."""
     tried = result.simulation
     if tried is None:
         return ""
@@ -215,11 +187,7 @@ def simulation_table(result: Identification) -> str:
 
 
 def payload_table(payload: PayloadResult) -> str:
-    """Return what the arm carries, with intervals.
-
-    Args:
-        payload: What was found.
-    """
+    """Return what the arm carries, with intervals."""
     centre = zip("xyz", payload.centre_m, strict=True)
     inertia = zip(("xx", "xy", "yy", "xz", "yz", "zz"), payload.inertia_kg_m2, strict=True)
     found = (
@@ -235,11 +203,7 @@ def payload_table(payload: PayloadResult) -> str:
 
 
 def recordings_table(result: Identification) -> str:
-    """Return how much of each recording was used, and what was left out.
-
-    Args:
-        result: What was identified.
-    """
+    """Return how much of each recording was used, and what was left out."""
     both = (("identification", result.recordings), ("validation", result.validation_recordings))
     rows = (
         ("", (use, *_recording_cells(recording)))
@@ -262,10 +226,6 @@ def _recording_cells(recording: RecordingSummary) -> tuple[str, ...]:
 
 
 def notes_list(notes: Iterable[str]) -> str:
-    """Return notes, one below the other; empty if there are none.
-
-    Args:
-        notes: Texts, not HTML.
-    """
+    """Return notes (text, not HTML) one below the other; empty if there are none."""
     items = "".join(f"<li>{as_text(note)}</li>" for note in notes)
     return f"<ul>{items}</ul>" if items else ""

@@ -39,12 +39,7 @@ _LINEAR_PERCENT: Final = 200.0
 
 
 def draw_friction(result: Identification, traces: Sequence[Trace]) -> Sheet:
-    """Draw friction, identified and by CAD, over the speeds that were measured.
-
-    Args:
-        result: What was identified.
-        traces: For the range of speeds.
-    """
+    """Draw friction, identified and by CAD, over the speeds that were measured."""
     laws = find_friction(result)
 
     def draw(axes: Axes, joint: int) -> None:
@@ -95,9 +90,6 @@ def draw_parameters(result: Identification) -> Sheet:
 
     Related to CAD's value, or to a tenth of the largest one of the same unit where that is more:
     else a parameter that is nearly 0 would fill the picture.
-
-    Args:
-        result: What was identified.
     """
     has_cad = any(base.cad is not None for base in result.base_parameters)
     rows = _rows(result.base_parameters, has_cad=has_cad)
@@ -205,11 +197,7 @@ def _percent_tick(value: float, _: int | None) -> str:
 
 
 def draw_singular_values(result: Identification) -> Sheet:
-    """Draw the singular values of the base regressor, with its condition.
-
-    Args:
-        result: What was identified.
-    """
+    """Draw the singular values of the base regressor, with its condition."""
     values = np.array(result.singular_values, dtype=np.float64)
     shown = np.where(np.isfinite(values) & (values > 0.0), values, math.nan)
     title = (

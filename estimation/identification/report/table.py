@@ -28,19 +28,12 @@ def comparison_rows(result: Identification) -> list[tuple[str, ...]]:
     """Return one row per method, in the order of `COLUMNS`; the chosen method's name ends in ✓.
 
     All rows and raw are of the validation where there is one: that is the honest number.
-
-    Args:
-        result: What was compared.
     """
     return [_row(method, is_chosen=method.name == result.chosen) for method in result.methods]
 
 
 def floor_text(result: Identification) -> str:
-    """Return the sentence on the floor that stands below the comparison.
-
-    Args:
-        result: What was compared.
-    """
+    """Return the sentence on the floor that stands below the comparison."""
     return (
         f"Floor of unconstrained least squares on the identification data: "
         f"{percent_text(result.floor_percent)} % where joints move, "
@@ -53,9 +46,6 @@ def combination_note(result: Identification) -> str:
     """Return what consistent means for methods that determine base parameters only.
 
     Empty where all methods are of one kind.
-
-    Args:
-        result: What was compared.
     """
     names = [method.name for method in result.methods if method.theta is None]
     if len(names) in {0, len(result.methods)}:
@@ -68,53 +58,32 @@ def combination_note(result: Identification) -> str:
 
 
 def percent_text(value: float | None) -> str:
-    """Return a percentage with three significant digits, `41.0` or `5.98`.
-
-    Args:
-        value: Which; NaN and None are an en dash, infinity is ∞.
-    """
+    """Return three significant digits, `41.0` or `5.98`; NaN and None are an en dash."""
     return number_text(value, 3)
 
 
 def condition_text(value: float) -> str:
-    """Return a condition number, without meaningless digits.
-
-    Args:
-        value: Which.
-    """
+    """Return a condition number, without meaningless digits."""
     if math.isfinite(value) and 100.0 <= value < 1e5:
         return f"{value:.0f}"
     return number_text(value, 3)
 
 
 def range_text(low: float, high: float) -> str:
-    """Return a range of condition numbers.
-
-    Args:
-        low: Its lower end.
-        high: Its upper end.
-    """
+    """Return a range of condition numbers."""
     one, two = condition_text(low), condition_text(high)
     return one if one == two else f"{one} to {two}"
 
 
 def seconds_text(value: float) -> str:
-    """Return a time, without powers of ten: `0.012`, `3.20`, `< 0.001`.
-
-    Args:
-        value: In seconds.
-    """
+    """Return a time, without powers of ten: `0.012`, `3.20`, `< 0.001`."""
     if value < 0.0005:
         return "< 0.001"
     return f"{value:.3f}" if value < 1.0 else f"{value:.2f}"
 
 
 def yes_or_no(value: bool) -> str:
-    """Return yes or no.
-
-    Args:
-        value: Whether it is yes.
-    """
+    """Return yes or no."""
     return "yes" if value else "no"
 
 

@@ -11,15 +11,9 @@ _GAP = 1.5
 
 
 def thin(t_s: FloatArray, values: FloatArray, points: int) -> tuple[FloatArray, FloatArray]:
-    """Return the least and the greatest value of each short span: no peak is lost.
+    """Return the least and the greatest value of each short span, in order: no peak is lost.
 
-    Args:
-        t_s: Times, shape (n,).
-        values: At these times, shape (n,); NaN breaks the line.
-        points: About how many to keep; a curve with fewer stays as it is.
-
-    Returns:
-        Times and values, in order.
+    NaN breaks the line; a curve with fewer points than asked for stays as it is.
     """
     rows = len(t_s)
     if rows <= points:
@@ -39,35 +33,20 @@ def thin(t_s: FloatArray, values: FloatArray, points: int) -> tuple[FloatArray, 
 def with_gaps(
     t_s: FloatArray, values: FloatArray, period_s: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the same curve with NaN wherever rows are missing, so that no line crosses a gap.
-
-    Args:
-        t_s: Times, shape (n,).
-        values: At these times, shape (n,).
-        period_s: Between two rows.
-    """
+    """Return the same curve with NaN wherever rows are missing, so that no line crosses a gap."""
     after = _breaks(t_s, period_s)
     return np.insert(t_s, after, t_s[after - 1]), np.insert(values, after, np.nan)
 
 
 def longest_part(t_s: FloatArray, period_s: float) -> slice:
-    """Return the longest segment of rows without a gap.
-
-    Args:
-        t_s: Times, shape (n,).
-        period_s: Between two rows.
-    """
+    """Return the longest segment of rows without a gap."""
     ends = np.concatenate([[0], _breaks(t_s, period_s), [len(t_s)]])
     longest = int(np.argmax(np.diff(ends)))
     return slice(int(ends[longest]), int(ends[longest + 1]))
 
 
 def runs(flags: Flags) -> list[tuple[int, int]]:
-    """Return the first row of each run of true values, and the row after its last.
-
-    Args:
-        flags: Shape (n,).
-    """
+    """Return the first row of each run of true values, and the row after its last."""
     steps = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))
     return [(int(first), int(end)) for first, end in steps.reshape(-1, 2)]
 

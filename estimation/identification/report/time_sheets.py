@@ -40,12 +40,7 @@ _LOOKS: Final[dict[str, dict[str, Any]]] = {
 
 
 def draw_torques(result: Identification, trace: Trace) -> Sheet:
-    """Draw measured and predicted torque over time.
-
-    Args:
-        result: What was identified.
-        trace: The recording.
-    """
+    """Draw measured and predicted torque over time."""
     first = _first_part(trace)
     trace = replace(trace, **{name: getattr(trace, name)[first] for name in _ARRAYS})
     curves = dict(zip(_LOOKS, (trace.raw_nm, trace.measured_nm, trace.predicted_nm), strict=True))
@@ -64,12 +59,7 @@ def draw_torques(result: Identification, trace: Trace) -> Sheet:
 
 
 def draw_residuals(result: Identification, trace: Trace) -> Sheet:
-    """Draw residual torques over time; rows that do not count are shaded.
-
-    Args:
-        result: What was identified.
-        trace: The recording.
-    """
+    """Draw residual torques over time; rows that do not count are shaded."""
     left = trace.measured_nm - trace.predicted_nm
     cells = _cells(result)
 
@@ -98,9 +88,7 @@ def draw_residuals(result: Identification, trace: Trace) -> Sheet:
 def draw_spectra(result: Identification, trace: Trace) -> Sheet:
     """Draw the amplitude density of the torque and of its residual, over frequency.
 
-    Args:
-        result: What was identified.
-        trace: The recording; of it, the longest segment without a gap.
+    Of the longest segment without a gap.
     """
     part = longest_part(trace.t_s, trace.period_s)
     curves: dict[str, tuple[FloatArray, dict[str, Any]]] = {
