@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -15,8 +17,8 @@ from daq.recording.whole_files import create_file
 from daq.robot import parse_robot
 from estimation.identification.output.identified_robot import identified_text, joint_friction
 from estimation.identification.pipeline import IdentificationOutcome
+from estimation.identification.result import Identification
 from estimation.urdf import urdf_text
-from tools.identify.result_json import facts_of
 from tools.shared.cli import say
 
 
@@ -44,8 +46,9 @@ def write_all(
             written.append(path)
         if has_report:
             progress("report")
-            for path, write in _pictures(directory, outcome):
-                write(path)
+            for name, data in _pictures(outcome).items():
+                path = directory / name
+                create_file(path, data)
                 written.insert(0, path)
     except OSError as error:
         return written, f"{path} could not be written: {error.strerror or error}"
@@ -63,29 +66,18 @@ def _numbers(outcome: IdentificationOutcome) -> dict[str, bytes]:
     return files | _robot_files(outcome)
 
 
-def _pictures(
-    directory: Path, outcome: IdentificationOutcome
-) -> list[tuple[Path, Callable[[Path], None]]]:
-    """Return how to write figures and page, the page last."""
-    from estimation.identification.report.figures import (
-        draw_figures,
-        write_figures,
-    )
-    from estimation.identification.report.page import write_page
+def _pictures(outcome: IdentificationOutcome) -> dict[str, bytes]:
+    """Return figures and page, the page last."""
+    from estimation.identification.report.figures import draw_figures
+    from estimation.identification.report.page import make_page
+    from estimation.reporting.sheet import make_pdf
 
-    result, traces = outcome.result, outcome.traces
+    figures = draw_figures(outcome.result, outcome.traces)
     made_at = datetime.now(UTC).isoformat(timespec="seconds")
-    figures = draw_figures(result, traces)
-    return [
-        (
-            directory / "figures.pdf",
-            lambda path: write_figures(path, result, traces, figures=figures),
-        ),
-        (
-            directory / "report.html",
-            lambda path: write_page(path, result, traces, made_at=made_at, figures=figures),
-        ),
-    ]
+    return {
+        "figures.pdf": make_pdf([figure.sheet for figure in figures]),
+        "report.html": make_page(outcome.result, made_at=made_at, figures=figures).encode(),
+    }
 
 
 def _robot_files(outcome: IdentificationOutcome) -> dict[str, bytes]:
@@ -125,3 +117,30 @@ def _csv(rows: tuple[msgspec.Struct, ...]) -> str:
         values = msgspec.structs.astuple(row)
         writer.writerow(["" if value is None else value for value in values])
     return text.getvalue()
+
+
+def facts_of(result: Identification) -> dict[str, Any]:
+    """Return a result for JSON; infinite numbers, which JSON does not know, as null."""
+    facts: dict[str, Any] = msgspec.to_builtins(result)
+    facts["methods"] = [_with_headline(row) for row in facts["methods"]]
+    return {key: _finite(value) for key, value in facts.items()}
+
+
+def _with_headline(row: dict[str, Any]) -> dict[str, Any]:
+    """Add the errors that are compared, over rows in which joints move, before the details."""
+    headline: dict[str, Any] = {"name": row["name"], "summary": row["summary"]}
+    for data in ("identification", "validation"):
+        errors = row[data]
+        headline[f"{data}_percent"] = None if errors is None else errors["moving"]
+        headline[f"{data}_percent_per_joint"] = None if errors is None else errors["per_joint"]
+    return headline | row
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

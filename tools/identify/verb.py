@@ -155,7 +155,7 @@ def _identify(arguments: argparse.Namespace) -> int:
     written, problem = _written(arguments, outcome)
     if arguments.json:
         from daq.recording.text import plain
-        from tools.identify.result_json import facts_of
+        from tools.identify.files import facts_of
 
         print_json({**facts_of(outcome.result), "files": [plain(path) for path in written]})
     else:

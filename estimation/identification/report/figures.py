@@ -1,11 +1,9 @@
-"""Draws all sheets of an identification, in reading order, and writes them as a PDF."""
+"""Draws all sheets of an identification, in reading order."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
-from daq.recording.whole_files import replace_file
 from estimation.identification.evaluation.traces import Trace
 from estimation.identification.report.layout import NamedSheet
 from estimation.identification.report.method_sheet import draw_methods
@@ -20,7 +18,7 @@ from estimation.identification.report.time_sheets import (
     draw_torques,
 )
 from estimation.identification.result import Identification
-from estimation.reporting.sheet import Sheet, make_pdf
+from estimation.reporting.sheet import Sheet
 
 
 def draw_figures(result: Identification, traces: Sequence[Trace]) -> tuple[NamedSheet, ...]:
@@ -48,28 +46,6 @@ def draw_figures(result: Identification, traces: Sequence[Trace]) -> tuple[Named
         _named("singular-values", draw_singular_values(result)),
     ]
     return tuple(sheets)
-
-
-def write_figures(
-    path: Path,
-    result: Identification,
-    traces: Sequence[Trace],
-    *,
-    figures: Sequence[NamedSheet] | None = None,
-) -> None:
-    """Write all sheets as the pages of one PDF.
-
-    Args:
-        path: The file; one of that name is replaced when all of it is there.
-        result: What was identified.
-        traces: Torques of the chosen method.
-        figures: The sheets, if `draw_figures` made them already.
-
-    Raises:
-        OSError: It cannot be written.
-    """
-    drawn = draw_figures(result, traces) if figures is None else figures
-    replace_file(path, make_pdf([figure.sheet for figure in drawn]))
 
 
 def _named(name: str, sheet: Sheet) -> NamedSheet:

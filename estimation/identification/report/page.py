@@ -1,19 +1,14 @@
-"""Writes an identification as one HTML page, without scripts or other files.
+"""An identification as one HTML page, without scripts or other files.
 
 Whatever comes from outside, such as the names of files, robots and joints, is escaped. Without
-Matplotlib the page has all numbers but no figures.
+figures the page has all numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from daq.recording.whole_files import replace_file
-from estimation.identification.evaluation.traces import Trace
-from estimation.identification.report.friction_law import has_coupled_friction
 from estimation.identification.report.page_tables import (
     base_table,
     chosen_table,
@@ -42,38 +37,10 @@ if TYPE_CHECKING:  # Matplotlib is only for those who want figures
     from estimation.identification.report.layout import NamedSheet
 
 
-def write_page(
-    path: Path,
-    result: Identification,
-    traces: Sequence[Trace],
-    *,
-    made_at: str,
-    figures: Sequence[NamedSheet] | None = None,
-) -> None:
-    """Write the page.
-
-    Args:
-        path: The file; one of that name is replaced when all of it is there.
-        result: What was identified.
-        traces: Torques of the chosen method, for the figures.
-        made_at: Date and time.
-        figures: The sheets, if `draw_figures` made them already.
-
-    Raises:
-        OSError: It cannot be written.
-    """
-    if figures is None:
-        figures = _draw(result, traces)
-    replace_file(path, make_page(result, made_at=made_at, figures=figures).encode())
-
-
 def make_page(result: Identification, *, made_at: str, figures: Sequence[NamedSheet] = ()) -> str:
-    """Return the page as text; the same result gives the same text.
+    """Return the page as text, with the figures of `draw_figures`.
 
-    Args:
-        result: What was identified.
-        made_at: Date and time.
-        figures: From `draw_figures`.
+    The same result gives the same text.
     """
     drawn = _Figures(figures)
     sections = (
@@ -99,14 +66,6 @@ def make_page(result: Identification, *, made_at: str, figures: Sequence[NamedSh
     return make_document(title, style_sheet(STYLE), f"{lead}{contents}{body}")
 
 
-def _draw(result: Identification, traces: Sequence[Trace]) -> Sequence[NamedSheet]:
-    if find_spec("matplotlib") is None:
-        return ()
-    from estimation.identification.report.figures import draw_figures  # noqa: PLC0415
-
-    return draw_figures(result, traces)
-
-
 class _Figures:
     """The sheets by name, as HTML."""
 
@@ -116,14 +75,14 @@ class _Figures:
     def show(self, *names: str) -> str:
         """Return the sheets of these names that exist, one below the other."""
         found = [self._sheets[name] for name in names if name in self._sheets]
-        return "\n".join(self._make(sheet) for sheet in found)
+        return "\n".join(map(_figure, found))
 
-    @staticmethod
-    def _make(figure: NamedSheet) -> str:
-        from estimation.reporting.sheet import make_svg  # noqa: PLC0415
 
-        svg = compact_svg(make_svg(figure.sheet))
-        return make_figure(svg, f"Figure: {figure.title}", f"{figure.name}-")
+def _figure(figure: NamedSheet) -> str:
+    from estimation.reporting.sheet import make_svg  # noqa: PLC0415
+
+    svg = compact_svg(make_svg(figure.sheet))
+    return make_figure(svg, f"Figure: {figure.title}", f"{figure.name}-")
 
 
 def _method_notes(result: Identification) -> list[str]:
@@ -186,7 +145,8 @@ def _residuals(result: Identification, figures: _Figures) -> str:
 
 def _friction(result: Identification, figures: _Figures) -> str:
     shown = figures.show("friction")
-    if shown and has_coupled_friction(result):
+    kinds = ("motor_viscous", "motor_coulomb")
+    if shown and any(base.kind in kinds for base in result.base_parameters):
         shown += (
             '\n<p class="muted">Friction of coupled motors is at their own speeds, and only in the '
             "tables.</p>"

@@ -1,18 +1,23 @@
-"""Sheets about parameters: friction laws, deviation from CAD, singular values."""
+"""Sheets about parameters: friction laws, deviation from CAD, singular values.
+
+τ_f(q̇) = fv·q̇ + fc·sign(q̇) + off + fva·|q̇|, and fst·sign(q̇) more at standstill (Stribeck), which
+has faded away at the speeds a picture shows. Friction of coupled motors is at their own speeds and
+is not drawn.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from daq.robot.friction import FrictionShape
 from estimation.identification.estimators.uncertainty import ESSENTIAL_PERCENT
 from estimation.identification.evaluation.traces import Trace
-from estimation.identification.report.friction_law import JointFrictionLaw, find_friction
 from estimation.identification.report.layout import (
     Cells,
     finish_sheet,
@@ -20,7 +25,7 @@ from estimation.identification.report.layout import (
     start_sheet,
 )
 from estimation.identification.report.table import condition_text
-from estimation.identification.result import BaseParameter, Identification
+from estimation.identification.result import BaseParameter, Identification, ParameterValue
 from estimation.reporting.axes import find_peak, note_if_empty
 from estimation.reporting.palette import PALETTE
 from estimation.reporting.sheet import Sheet, drawable, sheet_style
@@ -31,6 +36,9 @@ _LAWS: Final[dict[str, dict[str, Any]]] = {
     "CAD": {"color": PALETTE["backward"], "lw": 1.2, "ls": "--"},
     "truth": {"color": PALETTE["truth"], "lw": 1.0, "ls": ":"},
 }
+_FRICTION: Final = ("viscous", "coulomb", "offset", "asymmetric", "stribeck")
+_SHAPE: Final = FrictionShape(stribeck_velocity_rad_s=math.nan)
+"""Stribeck's friction, which alone needs the velocity, is not drawn over speed."""
 _LEAST_SHARE: Final = 0.1
 """Of a unit's largest parameter: the least that a deviation is related to."""
 _ROWS_IN_COLUMNS: Final = (26, 110)
@@ -47,29 +55,49 @@ def draw_friction(result: Identification, traces: Sequence[Trace]) -> Sheet:
         half = (fastest if fastest > 0.0 else 1.0) * np.linspace(0.0, 1.0, 50)
         # Twice almost 0: friction steps there, and a line would slope.
         speed = np.concatenate([-half[::-1], [math.nan], half])
-        own = laws[joint]
-        shown = dict(zip(_LAWS, (own.identified, own.cad, own.true), strict=True))
-        drawn = [np.full(1, math.nan)]
-        for label, law in shown.items():
-            if law is not None:
-                drawn.append(_draw_law(axes, speed, law, label))
+        drawn = [_draw_law(axes, speed, law, label) for label, law in laws[joint].items()]
         axes.plot(speed, np.zeros_like(speed), color=PALETTE["muted"], lw=0.5)
-        note_if_empty(axes, np.concatenate(drawn), "no friction of this joint was identified")
+        found = np.concatenate([[math.nan], *drawn])
+        note_if_empty(axes, found, "no friction of this joint was identified")
 
     columns = 1 if len(laws) == 1 else 2
     labels = ("joint speed (rad/s)", "friction (N·m)")
     return joint_panels(result, "Friction laws", Cells(columns, 2.3), draw, labels=labels)
 
 
-def _draw_law(axes: Axes, speed: FloatArray, law: JointFrictionLaw, label: str) -> FloatArray:
+def find_friction(result: Identification) -> list[dict[str, dict[str, float]]]:
+    """Return what is known of each joint's friction: by label of `_LAWS`, then by kind."""
+    # A base parameter that is mixed with others is not the friction of one joint.
+    base = [parameter for parameter in result.base_parameters if parameter.is_alone]
+    known: tuple[BaseParameter | ParameterValue, ...] = (*base, *result.parameters)
+    sources: dict[str, dict[tuple[str, str], float | None]] = {
+        "identified": {(each.joint, each.kind): each.value for each in known},
+        "CAD": {(each.joint, each.kind): each.cad for each in known},
+        "truth": {(each.joint, each.kind): each.true for each in base},
+    }
+    laws = []
+    for name in result.joint_names:
+        found = {
+            label: {kind: x for kind in _FRICTION if (x := values.get((name, kind))) is not None}
+            for label, values in sources.items()
+        }
+        laws.append(
+            {label: law for label, law in found.items() if {"viscous", "coulomb"} & set(law)}
+        )
+    return laws
+
+
+def _draw_law(axes: Axes, speed: FloatArray, law: Mapping[str, float], label: str) -> FloatArray:
     look = _LAWS[label]
     sides = np.where(np.arange(len(speed)) < len(speed) // 2, -1.0, 1.0)
     moving = np.where(speed == 0.0, sides * np.finfo(np.float64).tiny, speed)
-    torque = law.torque_nm(moving)
+    torque = _SHAPE.torque_nm({k: v for k, v in law.items() if k != "stribeck"}, moving)
     axes.plot(speed, torque, label=label, **look)
-    if law.stribeck_nm:
+    if law.get("stribeck"):
+        offset, highest = law.get("offset", 0.0), law.get("coulomb", 0.0) + law["stribeck"]
         dots: dict[str, Any] = {"ls": "none", "marker": "D", "ms": 3.5, "color": look["color"]}
-        axes.plot([0.0, 0.0], law.breakaway_nm, label=f"{label}, at standstill", **dots)
+        breakaway = (offset - highest, offset + highest)
+        axes.plot([0.0, 0.0], breakaway, label=f"{label}, at standstill", **dots)
     return torque
 
 

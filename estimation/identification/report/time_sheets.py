@@ -1,4 +1,7 @@
-"""Sheets over time and frequency: torques, residuals, and their spectra."""
+"""Sheets over time and frequency: torques, residuals, and their spectra.
+
+Curves of many thousand rows are thinned to few points that look the same on paper.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,11 @@ from scipy import signal
 
 from estimation.identification.evaluation.traces import Trace
 from estimation.identification.report.layout import Cells, joint_panels
-from estimation.identification.report.thinning import longest_part, runs, thin, with_gaps
 from estimation.identification.result import Identification
 from estimation.reporting.axes import find_peak, note_if_empty
 from estimation.reporting.palette import PALETTE
 from estimation.reporting.sheet import Sheet
-from estimation.types import FloatArray
+from estimation.types import Flags, FloatArray, Rows
 
 _POINTS: Final = 1500
 """Of a curve over the width of a sheet."""
@@ -29,6 +31,8 @@ _TIME_LABEL: Final = "time since the first sample (s)"
 _SEGMENT_S: Final = 10.0
 """One period of the usual excitation: its harmonics then have bins of their own."""
 _SEGMENT_ROWS_MIN: Final = 16
+_GAP: Final = 1.5
+"""Rows further apart than so many periods have something missing between them."""
 _DECADES: Final = 6
 """Of a spectrum; below is what a filter leaves of nothing."""
 
@@ -161,3 +165,48 @@ def _density(values: FloatArray, period_s: float) -> tuple[FloatArray, FloatArra
     frequency_hz, power = signal.welch(values, 1.0 / period_s, nperseg=rows)
     density = np.sqrt(power[1:])
     return frequency_hz[1:], np.where(density > 0.0, density, np.nan)
+
+
+def thin(t_s: FloatArray, values: FloatArray, points: int) -> tuple[FloatArray, FloatArray]:
+    """Return the least and the greatest value of each short span, in order: no peak is lost.
+
+    NaN breaks the line; a curve with fewer points than asked for stays as it is.
+    """
+    rows = len(t_s)
+    if rows <= points:
+        return t_s, values
+    known = np.isfinite(values)
+    edges = np.linspace(0, rows, max(points // 2, 1) + 1).astype(np.intp)[:-1]
+    span = np.repeat(np.arange(len(edges)), np.diff(np.append(edges, rows)))
+    kept = []
+    for sign in (1.0, -1.0):
+        order = np.lexsort((np.where(known, sign * values, np.inf), span))
+        kept.append(order[edges])
+    breaks = np.flatnonzero(~known & np.append(True, known[:-1]))
+    chosen = np.unique(np.concatenate([*kept, breaks]))
+    return t_s[chosen], values[chosen]
+
+
+def with_gaps(
+    t_s: FloatArray, values: FloatArray, period_s: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the same curve with NaN wherever rows are missing, so that no line crosses a gap."""
+    after = _breaks(t_s, period_s)
+    return np.insert(t_s, after, t_s[after - 1]), np.insert(values, after, np.nan)
+
+
+def longest_part(t_s: FloatArray, period_s: float) -> slice:
+    """Return the longest segment of rows without a gap."""
+    ends = np.concatenate([[0], _breaks(t_s, period_s), [len(t_s)]])
+    longest = int(np.argmax(np.diff(ends)))
+    return slice(int(ends[longest]), int(ends[longest + 1]))
+
+
+def runs(flags: Flags) -> list[tuple[int, int]]:
+    """Return the first row of each run of true values, and the row after its last."""
+    steps = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))
+    return [(int(first), int(end)) for first, end in steps.reshape(-1, 2)]
+
+
+def _breaks(t_s: FloatArray, period_s: float) -> Rows:
+    return np.flatnonzero(np.abs(np.diff(t_s)) > _GAP * period_s) + 1
