@@ -61,12 +61,5 @@ def find_payload(
     samples = Samples(segments, settings, problem.regressor.switching, request.overrides)
     data = reduce_samples(problem.regressor, problem.base, samples, block_s=request.block_s)
     loaded = replace(problem, factors=data.moving, samples=samples.prepared)
-    found = identify_payload(problem, loaded)
-    return PayloadResult(
-        mass_kg=found.mass_kg,
-        centre_m=found.centre_m,
-        inertia_kg_m2=found.inertia_kg_m2,
-        misfit=found.misfit,
-        notes=found.notes,
-        files=tuple(plain(path.name) for path in request.payloads),
-    )
+    files = tuple(plain(path.name) for path in request.payloads)
+    return identify_payload(problem, loaded, files=files)

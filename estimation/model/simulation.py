@@ -50,14 +50,10 @@ class MotionErrors:
     Attributes:
         rms_rad: Of the angles, per joint: at the ends of windows, or throughout the loop.
         torque_percent: 100·‖τ − τ_sim‖/‖τ‖ in the loop, all joints together; None for windows.
-        seconds: How much was simulated.
-        windows: How many windows; 1 for the loop.
     """
 
     rms_rad: tuple[float, ...]
     torque_percent: float | None
-    seconds: float
-    windows: int
 
 
 def simulate_open_loop(
@@ -161,7 +157,7 @@ def open_loop_errors(
     errors = np.array(ends)
     # An arm that flew off within a window is as wrong as can be, not missing.
     rms = np.sqrt(np.mean(np.where(np.isfinite(errors), errors, np.inf) ** 2, axis=0))
-    return MotionErrors(tuple(rms.tolist()), None, len(ends) * window_s, len(ends))
+    return MotionErrors(tuple(rms.tolist()), None)
 
 
 def closed_loop_errors(arm: ForwardDynamics, robot: Robot, segment: Segment) -> MotionErrors:
@@ -175,7 +171,7 @@ def closed_loop_errors(arm: ForwardDynamics, robot: Robot, segment: Segment) -> 
     rms = np.sqrt(np.mean((motion.q_rad - segment.q_rad) ** 2, axis=0))
     size = float(np.linalg.norm(segment.tau_nm))
     percent = 100.0 * float(np.linalg.norm(motion.tau_nm - segment.tau_nm)) / (size or 1.0)
-    return MotionErrors(tuple(rms.tolist()), percent, len(segment) * segment.period_s, 1)
+    return MotionErrors(tuple(rms.tolist()), percent)
 
 
 def simulate_segment(arm: ForwardDynamics, robot: Robot, segment: Segment) -> Simulation:

@@ -82,7 +82,7 @@ class Prepared:
     def __len__(self) -> int:
         return len(self.t_s)
 
-    def select(self, rows: slice | Flags) -> Prepared:
+    def select(self, rows: slice | Flags | Rows) -> Prepared:
         """Return some of the rows."""
         names = ("t_s", "q_rad", "dq_rad_s", "ddq_rad_s2", "tau_nm", "tau_raw_nm", "use")
         parts: dict[str, Any] = {name: getattr(self, name)[rows] for name in names}

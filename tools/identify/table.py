@@ -15,48 +15,43 @@ from tools.shared.cli import make_console
 def show(result: Identification) -> None:
     """Print the comparison and the verdict."""
     console = make_console()
+
+    def say(text: str) -> None:
+        console.print(text, markup=False, highlight=False)
+
     console.print(
         f"{result.rank} of {result.parameter_count} parameters are identifiable; condition "
         f"{result.condition:.1f}, {result.condition_scaled:.1f} with columns of length 1"
     )
     if result.lost:
-        lost = ", ".join(result.lost)
-        console.print(f"lost, no torque depends on them: {lost}", markup=False, highlight=False)
-    console.print(
-        "combinations: `armature robot show` lists them; base_parameters.csv and page (--out)",
-        highlight=False,
-    )
+        say(f"lost, no torque depends on them: {', '.join(result.lost)}")
+    say("combinations: `armature robot show` lists them; base_parameters.csv and page (--out)")
     console.print(_comparison(result))
-    console.print(
+    say(
         f"Errors in % of the torque, over rows that count because joints move "
         f"({result.moving_rows_percent:.0f} % of all); the floor of this model, unconstrained "
-        f"least squares, is {result.floor_percent:.2f} %.",
-        highlight=False,
+        f"least squares, is {result.floor_percent:.2f} %."
     )
     combined = combination_note(result)
     if combined:
-        console.print(f"consistent: {combined}", markup=False, highlight=False)
+        say(f"consistent: {combined}")
     console.print(_per_joint(result))
     for failed in result.failed:
-        console.print(f"{failed.name}: {failed.reason}", markup=False, highlight=False)
+        say(f"{failed.name}: {failed.reason}")
     for note in dict.fromkeys((*result.preparation, *result.method(result.chosen).notes)):
-        console.print(f"note: {note}", markup=False, highlight=False)
+        say(f"note: {note}")
     unsure = [p.symbol for p in result.base_parameters if p.relative_percent > 30.0]
     if unsure:
-        console.print(
+        say(
             f"note: {len(unsure)} of {result.rank} base parameters have σ above 30 %, the data "
-            f"hardly determine them: {', '.join(unsure)}",
-            markup=False,
-            highlight=False,
+            f"hardly determine them: {', '.join(unsure)}"
         )
-    if result.payload is not None:
-        for line in _payload_lines(result.payload):
-            console.print(line, markup=False, highlight=False)
+    for line in () if result.payload is None else _payload_lines(result.payload):
+        say(line)
     verdict = result.verdict
     word = "Usable with doubts" if verdict.doubts else "Usable"
-    word = word if verdict.is_usable else "Not usable"
-    console.print(f"{word}: {verdict.text}.", markup=False, highlight=False)
-    console.print(f"It holds for {result.verdict.scope}.", markup=False, highlight=False)
+    say(f"{word if verdict.is_usable else 'Not usable'}: {verdict.text}.")
+    say(f"It holds for {verdict.scope}.")
 
 
 def _payload_lines(payload: PayloadResult) -> list[str]:
@@ -105,15 +100,11 @@ def _cells(row: MethodResult, chosen: str, *, has_truth: bool) -> list[str]:
 
 
 def _per_joint(result: Identification) -> Table:
-    table = Table(title=f"Error of each joint's torque, % ({_data(result)})")
+    data = "identification" if result.methods[0].validation is None else "validation"
+    table = Table(title=f"Error of each joint's torque, % ({data})")
     table.add_column("method")
     for name in result.joint_names:
         table.add_column(escape(name), justify="right")
     for row in result.methods:
         table.add_row(row.name, *(f"{error:.2f}" for error in row.judged.per_joint))
     return table
-
-
-def _data(result: Identification) -> str:
-    is_validated = result.methods[0].validation is not None
-    return "validation" if is_validated else "identification"

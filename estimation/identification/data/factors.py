@@ -122,8 +122,8 @@ class Factors:
         return rms
 
 
-class Data(NamedTuple):
-    """Factors of some recordings.
+class ReducedSamples(NamedTuple):
+    """What is left of the samples of some recordings: their factors.
 
     Attributes:
         moving: Of the rows that count.

@@ -14,7 +14,7 @@ from daq.recording.text import plain
 from daq.robot import Robot, parse_robot
 from daq.robot.geometry import joint_poses
 from estimation.errors import DatasetError
-from estimation.identification.data.factors import Data
+from estimation.identification.data.factors import ReducedSamples
 from estimation.identification.data.reduction import Reducer
 from estimation.identification.data.samples import Samples, choose_preparation
 from estimation.identification.data.segments import Segments
@@ -60,9 +60,9 @@ class Gathered:
     notes: tuple[str, ...]
     segments: Segments
     samples: Samples
-    training: Data
+    training: ReducedSamples
     validation_samples: Samples | None
-    validation: Data | None
+    validation: ReducedSamples | None
     recordings: tuple[RecordingSummary, ...]
     validation_recordings: tuple[RecordingSummary, ...]
 
@@ -121,9 +121,7 @@ def gather(
         settings=settings,
         notes=(
             *notes,
-            *_rounded_notes(base.rounded),
-            *_lost_notes(samples.lost_share),
-            *_averaged_notes(samples.periods),
+            *_notes(base, samples),
             *(note for recording in recordings for note in recording.notes),
         ),
         segments=segments,
@@ -197,7 +195,7 @@ def check_distinct(recordings: Sequence[Recording]) -> None:
 
 def reduce_samples(
     regressor: Regressor, base: BaseParameters, samples: Samples, *, block_s: float
-) -> Data:
+) -> ReducedSamples:
     """Return factors of the rows that count, and of all rows.
 
     Blocks last `block_s` for filters of `CUTOFF_MIN_HZ` and more.
@@ -220,24 +218,28 @@ def reduce_samples(
             f"{names}: the torque is zero throughout: there is nothing to identify",
             code="zero-torque",
         )
-    return Data(moving, moving.united(reducer.left_out()))
+    return ReducedSamples(moving, moving.united(reducer.left_out()))
 
 
 def summary_of(dataset: OpenDataset, overrides: Overrides) -> RecordingSummary:
     """Return how much of a recording is used, and why the rest is not."""
-    found, path = dataset.summary, dataset.path
+    found, file = dataset.summary, plain(dataset.path.name)
     share = overrides.rows[1] - overrides.rows[0]
     used = round(found.used * (1.0 - share if overrides.is_outside else share))
     left_out = dict(found.left_out)
     if used < found.used:
         left_out["outside the selected part of the time"] = found.used - used
+    homing = (
+        f"{file}: joints were not homed in {found.not_homed} samples; their angles count from "
+        "where the robot was switched on, so that gravity is wrong"
+    )
     return RecordingSummary(
-        file=plain(path.name),
+        file=file,
         rows=found.rows,
         rows_used=used,
         left_out=left_out,
         seconds=used * found.period_s,
-        notes=() if found.chosen == "import" else _homing_notes(path, found.not_homed),
+        notes=(homing,) if found.not_homed and found.chosen != "import" else (),
     )
 
 
@@ -256,35 +258,19 @@ def _validation_of(request: Request) -> tuple[tuple[Path, ...], Overrides]:
     return request.validations, replace(request.overrides, rows=(0.0, 1.0), is_averaged=False)
 
 
-def _rounded_notes(rounded: int) -> tuple[str, ...]:
-    if not rounded:
-        return ()
-    return (
-        f"{rounded} further combinations would be identifiable only by rounded numbers in the "
-        "robot file, such as 1.5708 for a right angle, and do not count",
-    )
-
-
-def _lost_notes(share: float) -> tuple[str, ...]:
-    if share <= 0.0:
-        return ()
-    return (
-        f"{100.0 * share:.2g} % of the samples were lost or late: filters run on across these "
-        "gaps, but the samples in and beside them do not count",
-    )
-
-
-def _averaged_notes(periods: int) -> tuple[str, ...]:
-    return (f"averaged over {periods} periods of the motion",) if periods else ()
-
-
-def _homing_notes(path: Path, not_homed: int) -> tuple[str, ...]:
-    if not not_homed:
-        return ()
-    return (
-        f"{plain(path.name)}: joints were not homed in {not_homed} samples; their angles count "
-        "from where the robot was switched on, so that gravity is wrong",
-    )
+def _notes(base: BaseParameters, samples: Samples) -> Iterator[str]:
+    if base.rounded:
+        yield (
+            f"{base.rounded} further combinations would be identifiable only by rounded numbers in "
+            "the robot file, such as 1.5708 for a right angle, and do not count"
+        )
+    if samples.lost_share > 0.0:
+        yield (
+            f"{100.0 * samples.lost_share:.2g} % of the samples were lost or late: filters run on "
+            "across these gaps, but the samples in and beside them do not count"
+        )
+    if samples.periods:
+        yield f"averaged over {samples.periods} periods of the motion"
 
 
 def _kinematics(robot: Robot) -> tuple[object, ...]:

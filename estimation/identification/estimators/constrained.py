@@ -90,7 +90,7 @@ def estimate_cls2_prior(problem: Problem) -> Estimate:
             "a prior from CAD needs links in the robot file: add them, or use another method",
             code="no-links",
         )
-    return _estimate("cls2-prior", problem, Realism.CONSISTENT, has_prior=True)
+    return _estimate("cls2-prior", problem, Realism.CONSISTENT, prior=problem.cad)
 
 
 def find_consistent(problem: Problem, beta: FloatArray) -> FloatArray | None:
@@ -128,7 +128,7 @@ def _estimate(
     realism: Realism,
     *,
     weights: FloatArray | None = None,
-    has_prior: bool = False,
+    prior: FloatArray | None = None,
 ) -> Estimate:
     scales = choose_scales(problem)
     parameters = problem.regressor.parameters
@@ -138,7 +138,7 @@ def _estimate(
         fixed += matrix_inequalities(x, parameters.joint_count)
     bounds = link_bounds(x, problem.bounds, scales, realism=realism)
     cost = _cost(problem, x, scales, weights)
-    cost += _prior(problem, x, scales) if has_prior else _pull(problem, x, scales)
+    cost += _pull(problem, x, scales) if prior is None else _prior(problem, prior, x, scales)
     programme = cp.Problem(cp.Minimize(cost), [*fixed, *(bound.excess <= 0.0 for bound in bounds)])
     status = solve_programme(programme)
     if status not in SOLVED or x.value is None:
@@ -181,13 +181,11 @@ def _pull(problem: Problem, x: cp.Variable, scales: Scales) -> cp.Expression:
     return _PULL * cp.sum_squares(x[:count] - centre)
 
 
-def _prior(problem: Problem, x: cp.Variable, scales: Scales) -> cp.Expression:
+def _prior(problem: Problem, cad: FloatArray, x: cp.Variable, scales: Scales) -> cp.Expression:
     """Return Σ D(J‖J_CAD)/spread², in units of the data's cost: both are minus a log-likelihood.
 
     D = −log det(J·J_CAD⁻¹) + tr(J·J_CAD⁻¹) − 4 is ½‖δ‖² for small relative changes δ.
     """
-    if problem.cad is None:
-        raise EstimationError("there is no CAD to be near to", code="no-links")
     rank = problem.base.rank
     factor = problem.factors.total()
     size2 = float(factor[:, rank] @ factor[:, rank])
@@ -196,7 +194,7 @@ def _prior(problem: Problem, x: cp.Variable, scales: Scales) -> cp.Expression:
     weight = 2.0 * variance * information_inflation(problem.factors) / size2 / CAD_SPREAD**2
     divergences = []
     for joint in range(problem.regressor.parameters.joint_count):
-        link = (problem.cad / scales.theta)[10 * joint : 10 * (joint + 1)]
+        link = (cad / scales.theta)[10 * joint : 10 * (joint + 1)]
         inverse_root = np.linalg.inv(np.linalg.cholesky(pseudo_inertias(link)))
         relative = inverse_root @ scaled_pseudo_inertia(x, joint) @ inverse_root.T
         divergences.append(cp.trace(relative) - cp.log_det(relative))

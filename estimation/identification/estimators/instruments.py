@@ -34,7 +34,7 @@ from estimation.model.regressor import Regressor
 from estimation.model.simulation import simulate_segment
 from estimation.recordings.segment import Segment
 from estimation.signals.preparation import PreparationSettings, Prepared, prepare
-from estimation.types import FloatArray, Rows
+from estimation.types import FloatArray
 
 ROUNDS = 4
 _SETTLED = 1e-3
@@ -70,20 +70,12 @@ def make_instruments(
 
     def referred(_theta: FloatArray) -> Iterator[Prepared]:
         for segment in segments:
-            yield _prepared(
-                segment, segment.reference_position_rad, segment.reference_velocity_rad_s
-            )
+            if segment.reference_position_rad is not None:  # as `make_instruments` has seen
+                reference = segment.reference_position_rad, segment.reference_velocity_rad_s
+                yield _prepared(segment, *reference)
 
-    def _prepared(
-        segment: Segment, q_rad: FloatArray | None, dq_rad_s: FloatArray | None
-    ) -> Prepared:
-        # `make_instruments` has seen that there are references.
-        motion = replace(
-            segment,
-            q_rad=segment.q_rad if q_rad is None else q_rad,
-            dq_rad_s=dq_rad_s,
-            velocity_lag_s=0.0,
-        )
+    def _prepared(segment: Segment, q_rad: FloatArray, dq_rad_s: FloatArray | None) -> Prepared:
+        motion = replace(segment, q_rad=q_rad, dq_rad_s=dq_rad_s, velocity_lag_s=0.0)
         return prepare(motion, settings, regressor.switching)
 
     return Instruments(simulated if has_gains else referred, is_simulated=has_gains)
@@ -188,20 +180,12 @@ def _aligned(
             rows = np.searchsorted(motion.t_s, part.t_s)
             inside = rows < len(motion)
             if inside.all() and np.array_equal(motion.t_s[rows], part.t_s):
-                yield part, _rows_of(motion, rows)
+                yield part, motion.select(rows)
                 break
         else:
             raise DatasetError(
                 f"{part.source}: has samples that no instruments belong to", code="no-instruments"
             )
-
-
-def _rows_of(motion: Prepared, rows: Rows) -> Prepared:
-    names = ("t_s", "q_rad", "dq_rad_s", "ddq_rad_s2", "tau_nm", "tau_raw_nm", "use")
-    parts = {name: getattr(motion, name)[rows] for name in names}
-    if motion.switching is not None:
-        parts["switching"] = motion.switching[rows]
-    return replace(motion, **parts)
 
 
 def _without_drives(regressor: Regressor) -> list[str]:

@@ -33,13 +33,11 @@ class Uncertainty:
         sigma_ordinary: From σ²(Φ₁ᵀΦ₁)⁻¹, as if rows were independent.
         sigma: From the block bootstrap.
         half_width: Of the two-sided 95 % interval around an estimate.
-        degrees: Degrees of freedom of that interval: blocks less one.
     """
 
     sigma_ordinary: FloatArray
     sigma: FloatArray
     half_width: FloatArray
-    degrees: int
 
     def relative_percent(self, beta: ArrayLike) -> FloatArray:
         """Return 100·σ/|β|, infinite where β is zero."""
@@ -105,7 +103,7 @@ def find_uncertainty(factors: Factors, *, seed: int = 0) -> Uncertainty:
     sigma = 0.5 * (high - low) * np.sqrt((degrees + 1) / degrees)
     ordinary = np.sqrt(np.diag(covariance(factors, beta)))
     sigma = np.maximum(sigma, ordinary)
-    return Uncertainty(ordinary, sigma, float(stdtrit(degrees, 0.975)) * sigma, degrees)
+    return Uncertainty(ordinary, sigma, float(stdtrit(degrees, 0.975)) * sigma)
 
 
 def information_inflation(factors: Factors) -> float:

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from estimation.errors import EstimationError
-from estimation.identification.data.factors import Data, folds
+from estimation.identification.data.factors import ReducedSamples, folds
 from estimation.identification.estimators.constrained import find_consistent
 from estimation.identification.estimators.constraints import opposing
 from estimation.identification.estimators.methods import METHODS
@@ -25,7 +25,7 @@ POSTURES = 200
 """Drawn within the joint limits, for B(q)."""
 
 
-def find_errors(data: Data, beta: FloatArray) -> ErrorsPercent:
+def find_errors(data: ReducedSamples, beta: FloatArray) -> ErrorsPercent:
     """Return ε_τ of base parameters, shape (r,), on some data."""
     moving, per_joint = data.moving.error_percent(beta)
     all_rows, all_rows_per_joint = data.everything.error_percent(beta)
@@ -42,7 +42,11 @@ def find_errors(data: Data, beta: FloatArray) -> ErrorsPercent:
 
 
 def judge(
-    problem: Problem, estimate: Estimate, seconds: float, training: Data, validation: Data | None
+    problem: Problem,
+    estimate: Estimate,
+    seconds: float,
+    training: ReducedSamples,
+    validation: ReducedSamples | None,
 ) -> MethodResult:
     """Evaluate an estimate, made from the training data: a row of the comparison table."""
     parameters = problem.regressor.parameters

@@ -14,7 +14,6 @@ gears may rub more under load, and that is not the payload's mass.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import cvxpy as cp
@@ -31,45 +30,21 @@ from estimation.identification.estimators.uncertainty import (
     covariance,
     information_inflation,
 )
-from estimation.identification.result import Interval
+from estimation.identification.result import Interval, PayloadResult
 from estimation.model.parameters import INERTIAL
 from estimation.types import FloatArray, Rows
 
 DRAWS = 200
 _MASS_KG, _LENGTH_M = 0.3, 0.1
+_SCALES = _MASS_KG * np.array([1.0, *(_LENGTH_M,) * 3, *(_LENGTH_M**2,) * 6])
 """Size of a usual payload: unknowns are scaled by it."""
 _RANK_TOLERANCE = 1e-6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Payload:
-    """A body on the last link, in the frame of its joint.
-
-    Attributes:
-        parameters: δπ, shape (10,), in the order of θ, about the frame's origin.
-        mass_kg: Its mass.
-        centre_m: Its centre of mass; wide intervals where the motion does not determine it.
-        inertia_kg_m2: About its centre of mass: xx, xy, yy, xz, yz, zz.
-        identifiable: Of the ten parameters, which the arm's torques depend on by themselves.
-        sigma: Standard deviation of each from the data alone, without physics; infinite where
-            they do not determine it, shape (10,).
-        misfit: Root mean square of (Δβ − B·δπ) in standard deviations: far above 1 when something
-            else than a payload has changed.
-        notes: What a reader should know.
-    """
-
-    parameters: FloatArray
-    mass_kg: Interval
-    centre_m: tuple[Interval, Interval, Interval]
-    inertia_kg_m2: tuple[Interval, ...]
-    identifiable: tuple[bool, ...]
-    sigma: FloatArray
-    misfit: float
-    notes: tuple[str, ...]
-
-
-def identify_payload(without: Problem, with_load: Problem) -> Payload:
-    """Identify what an arm carries.
+def identify_payload(
+    without: Problem, with_load: Problem, *, files: tuple[str, ...] = ()
+) -> PayloadResult:
+    """Identify what an arm carries, from data of the bare arm and of the loaded one.
 
     Raises:
         DatasetError: The models differ, or the data do not determine their base parameters.
@@ -92,20 +67,18 @@ def identify_payload(without: Problem, with_load: Problem) -> Payload:
     fit = _Fit(whitening @ matrix)
     parameters = fit.solve(whitening @ change)
     rest = whitening @ (change - matrix @ parameters)
+    misfit = float(np.sqrt(np.mean(rest**2)))
     solved = [_described(fit.solve(whitening @ draw)) for draw in draws]
-    intervals = _intervals(
+    mass, x, y, z, *inertia = _intervals(
         _described(parameters), np.array(solved), min(bare.blocks, loaded.blocks)
     )
-    identifiable, sigma = _find_identifiable(matrix, whitening)
-    return Payload(
-        parameters=parameters,
-        mass_kg=intervals[0],
-        centre_m=(intervals[1], intervals[2], intervals[3]),
-        inertia_kg_m2=tuple(intervals[4:]),
-        identifiable=identifiable,
-        sigma=sigma,
-        misfit=float(np.sqrt(np.mean(rest**2))),
-        notes=_notes(intervals[0], identifiable, float(np.sqrt(np.mean(rest**2)))),
+    return PayloadResult(
+        mass_kg=mass,
+        centre_m=(x, y, z),
+        inertia_kg_m2=tuple(inertia),
+        misfit=misfit,
+        notes=_notes(mass, _unidentifiable(matrix), misfit),
+        files=files,
     )
 
 
@@ -154,15 +127,12 @@ class _Fit:
     """min ‖target − matrix·δπ‖² over physically consistent bodies, for one target after another."""
 
     def __init__(self, matrix: FloatArray) -> None:
-        lengths = np.array([1.0, *(_LENGTH_M,) * 3, *(_LENGTH_M**2,) * 6])
-        self._scale = _MASS_KG * lengths
         self._x = cp.Variable(len(INERTIAL))
         self._target = cp.Parameter(len(matrix))
         # Divided by its size, or a sharp fit leaves the solver with numbers of 1e10.
-        size = float(np.linalg.norm(matrix * self._scale))
-        self._size = size
+        self._size = float(np.linalg.norm(matrix * _SCALES))
         pseudo = cp.reshape(BASIS.reshape(10, 16).T @ self._x, (4, 4), order="C")
-        cost = cp.sum_squares((matrix * self._scale / size) @ self._x - self._target)
+        cost = cp.sum_squares((matrix * _SCALES / self._size) @ self._x - self._target)
         # What the data do not determine is small rather than arbitrary.
         self._programme = cp.Problem(
             cp.Minimize(cost + 1e-10 * cp.sum_squares(self._x)), [pseudo >> 0]
@@ -177,7 +147,7 @@ class _Fit:
                 "recordings are of the same arm",
                 code="unsolved",
             )
-        found: FloatArray = self._scale * self._x.value
+        found: FloatArray = _SCALES * self._x.value
         return found
 
 
@@ -190,28 +160,17 @@ def _described(link: FloatArray) -> FloatArray:
     return np.concatenate([[link[0]], centre, link[4:] - steiner])
 
 
-def _find_identifiable(
-    matrix: FloatArray, whitening: FloatArray
-) -> tuple[tuple[bool, ...], FloatArray]:
-    """Return which of the ten are identifiable, and their σ without physics."""
-    scales = np.array([1.0, *(_LENGTH_M,) * 3, *(_LENGTH_M**2,) * 6])
-    scaled = matrix * scales
-    _, values, directions = np.linalg.svd(scaled)
+def _unidentifiable(matrix: FloatArray) -> list[str]:
+    """Return which of the ten parameters the arm's torques do not depend on by themselves."""
+    _, values, directions = np.linalg.svd(matrix * _SCALES)
     full = np.zeros(len(INERTIAL))
     full[: len(values)] = values
-    nothing = directions[full <= _RANK_TOLERANCE * values[0]]
-    leak = np.linalg.norm(nothing, axis=0) if len(nothing) else np.zeros(len(INERTIAL))
-    identifiable = leak < 1e-4
-    covariance = np.linalg.pinv(
-        (whitening @ scaled).T @ (whitening @ scaled), rcond=_RANK_TOLERANCE**2
-    )
-    sigma = np.where(identifiable, np.sqrt(np.maximum(np.diag(covariance), 0.0)) * scales, np.inf)
-    return tuple(bool(flag) for flag in identifiable), sigma
+    leak = np.linalg.norm(directions[full <= _RANK_TOLERANCE * values[0]], axis=0)
+    return [INERTIAL[index] for index in np.flatnonzero(leak >= 1e-4)]
 
 
-def _notes(mass: Interval, identifiable: tuple[bool, ...], misfit: float) -> tuple[str, ...]:
+def _notes(mass: Interval, unidentifiable: list[str], misfit: float) -> tuple[str, ...]:
     notes = []
-    unidentifiable = [name for name, flag in zip(INERTIAL, identifiable, strict=True) if not flag]
     if unidentifiable:
         notes.append(
             f"{', '.join(unidentifiable)} of the payload are not identifiable: they are the "

@@ -132,7 +132,6 @@ def test_the_right_model_is_told_from_a_wrong_one():
     assert wrong_loop.torque_percent > 10.0
     assert max(right_loop.rms_rad) < 1e-4 < max(wrong_loop.rms_rad)
     right, off = (open_loop_errors(make_arm(theta), segment) for theta in (true_theta(), wrong))
-    assert right.windows == 19
     assert right.torque_percent is None
     # Joint 3 is light and often about to stick: its windows say little of its link.
     assert max(right.rms_rad) < 0.03

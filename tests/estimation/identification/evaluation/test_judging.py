@@ -22,7 +22,7 @@ from identification_examples import (
     true_theta,
 )
 
-from estimation.identification.data.factors import Data
+from estimation.identification.data.factors import ReducedSamples
 from estimation.identification.estimators.constrained import estimate_cls2
 from estimation.identification.estimators.linear import estimate_uls
 from estimation.identification.estimators.methods import METHODS, estimate_cad
@@ -44,8 +44,8 @@ from estimation.identification.result import (
 JOINTS = ("joint1", "joint2", "joint3", "joint4")
 
 
-def data_of(problem: Problem) -> Data:
-    return Data(problem.factors, problem.factors)
+def data_of(problem: Problem) -> ReducedSamples:
+    return ReducedSamples(problem.factors, problem.factors)
 
 
 def judged(estimate: Estimate, problem: Problem | None = None) -> MethodResult:
