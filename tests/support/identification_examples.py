@@ -193,7 +193,7 @@ def position_law(motion: SampledMotion) -> PositionLaw:
 
 
 @cache
-def closed_loop(seed: int = 1, duration_s: float = 10.0) -> tuple[PositionLaw, Simulation]:
+def closed_loop(seed: int = 1, duration_s: float = 7.0) -> tuple[PositionLaw, Simulation]:
     """The true arm following a Fourier motion under the boards' law, at 1 kHz."""
     motion = fourier_motion(3, duration_s, rate_hz=1000.0)
     law = position_law(motion)

@@ -22,7 +22,8 @@ def test_each_recording_is_opened_and_looked_through_once(
 ) -> None:
     names = ("known.h5", "other.h5", "unknown.h5", "loaded.h5")
     known, other, unknown, loaded = (
-        made_recording(tmp_path / name, seed=seed) for seed, name in enumerate(names)
+        made_recording(tmp_path / name, seed=seed, duration_s=4.0)
+        for seed, name in enumerate(names)
     )
     opened: Counter[str] = Counter()
     looked: Counter[str] = Counter()

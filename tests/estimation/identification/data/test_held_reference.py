@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -25,27 +25,22 @@ from firmware_protocol.profiles import PROFILES, UOMODRI
 from tools.main import main
 from tools.running.mock_options import true_robot
 
+MakeOnce = Callable[[str, Callable[[Path], object]], Path]
+
 
 @pytest.fixture(scope="module")
-def trajectory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("trajectory") / "trajectory.h5"
+def recording(made_once: MakeOnce) -> Path:
+    return made_once("held", lambda directory: play(directory, "uomodri")) / "run.h5"
+
+
+def play(directory: Path, profile: str) -> None:
+    """Record a trajectory on boards of a profile."""
     # Not any trajectory: on these boards joint2 falls more than 0.5 rad behind some of them.
-    found = "excite --robot laas4 --evaluations 100 --seed 1 --out"
-    assert main([*found.split(), str(path)]) == 0
-    return path
-
-
-@pytest.fixture(scope="module")
-def recording(tmp_path_factory: pytest.TempPathFactory, trajectory: Path) -> Path:
-    path = tmp_path_factory.mktemp("held") / "run.h5"
-    play(trajectory, path, "uomodri")
-    return path
-
-
-def play(trajectory: Path, path: Path, profile: str) -> None:
-    """Record the trajectory on boards of a profile."""
+    found = "excite --robot laas4 --evaluations 100 --seed 1 --duration 10 --out"
+    trajectory = str(directory / "trajectory.h5")
+    assert main([*found.split(), trajectory]) == 0
     played = f"run --robot laas4 --link mock --fast --profile {profile} --seed 1 --home --play"
-    assert main([*played.split(), str(trajectory), "--record", str(path)]) == 0
+    assert main([*played.split(), trajectory, "--record", str(directory / "run.h5")]) == 0
 
 
 def viscous(path: Path) -> list[BaseParameter]:
@@ -74,19 +69,17 @@ def test_uncorrected_it_is_negative(recording: Path, tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def of_fourth_profile(tmp_path_factory: pytest.TempPathFactory, trajectory: Path) -> Iterator[Path]:
+def of_fourth_profile(made_once: MakeOnce) -> Path:
     """Of boards of a firmware that has never been heard of: its filters are five times slower."""
     behaviour = replace(UOMODRI.behaviour, velocity_filter_hz=30.0, current_filter_hz=200.0)
     fourth = replace(UOMODRI, name="fourth", behaviour=behaviour)
     known = MappingProxyType({**PROFILES, "fourth": fourth})
     was_known = PROFILES
-    path = tmp_path_factory.mktemp("fourth") / "run.h5"
     with pytest.MonkeyPatch.context() as patch:
         for module in list(sys.modules.values()):
             if getattr(module, "PROFILES", None) is was_known:
                 patch.setattr(module, "PROFILES", known)
-        play(trajectory, path, "fourth")
-    yield path
+        return made_once("fourth", lambda directory: play(directory, "fourth")) / "run.h5"
 
 
 def test_a_fourth_profile_is_identified_from_its_recording_alone(of_fourth_profile: Path) -> None:

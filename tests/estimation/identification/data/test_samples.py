@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from acceptance import examples
 from datasets import open_dataset, open_segments
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,7 +14,7 @@ from identification_examples import model_of
 from identify_recordings import ARM_TEXT, made_recording, two_joints_text
 
 import estimation.identification.data.samples as samples_module
-import estimation.identification.data.segments as stretches_module
+import estimation.identification.data.segments as segments_module
 from daq.recording import open_recording
 from daq.robot import parse_robot
 from estimation.errors import DatasetError
@@ -24,6 +25,7 @@ from estimation.identification.data.gathering import (
     summary_of,
 )
 from estimation.identification.data.samples import Samples, choose_preparation
+from estimation.identification.data.segments import Segments
 from estimation.identification.request import Overrides
 from estimation.signals.preparation import PreparationSettings
 
@@ -41,9 +43,9 @@ def recordings(directory: Path) -> tuple[Path, Path]:
     return whole, holey
 
 
-def samples_of(paths: tuple[Path, ...], overrides: Overrides | None = None) -> Samples:
+def samples_of(source: tuple[Path, ...] | Segments, overrides: Overrides | None = None) -> Samples:
     overrides = Overrides() if overrides is None else overrides
-    segments = open_segments(paths)
+    segments = source if isinstance(source, Segments) else open_segments(source)
     settings_, _ = choose_preparation(segments, overrides)
     return Samples(segments, settings_, model_of()[0].switching, overrides)
 
@@ -73,7 +75,7 @@ def test_what_is_too_much_for_memory_is_read_again(
 ) -> None:
     kept = times(samples_of(recordings))
     monkeypatch.setattr(samples_module, "KEPT_ROWS_MAX", 100)
-    monkeypatch.setattr(stretches_module, "KEPT_ROWS_MAX", 1000)
+    monkeypatch.setattr(segments_module, "KEPT_ROWS_MAX", 1000)
     samples = samples_of(recordings)
     assert times(samples) == times(samples) == kept
     one, other = (next(iter(samples))[1] for _ in range(2))
@@ -81,14 +83,17 @@ def test_what_is_too_much_for_memory_is_read_again(
     np.testing.assert_array_equal(one.tau_nm, other.tau_nm)
 
 
-@settings(max_examples=5)
+@pytest.fixture(scope="module")
+def segments(recordings: tuple[Path, Path]) -> Segments:
+    return open_segments(recordings)
+
+
+@settings(max_examples=examples(20))
 @given(cut=st.tuples(st.floats(0.0, 1.0), st.floats(0.0, 1.0)).filter(lambda c: c[0] < c[1]))
-def test_a_part_and_the_rest_are_everything(
-    recordings: tuple[Path, Path], cut: tuple[float, float]
-) -> None:
+def test_a_part_and_the_rest_are_everything(segments: Segments, cut: tuple[float, float]) -> None:
     chosen = PreparationSettings(cutoff_hz=15.0, decimation=16, trim_s=0.5, velocity="measured")
     whole, inside, outside = (
-        times(Samples(open_segments(recordings), chosen, model_of()[0].switching, overrides))
+        times(Samples(segments, chosen, model_of()[0].switching, overrides))
         for overrides in (Overrides(), Overrides(rows=cut), Overrides(rows=cut, is_outside=True))
     )
     assert not set(inside) & set(outside)
@@ -99,9 +104,9 @@ def test_a_part_and_the_rest_are_everything(
             assert cut[0] * total_s - 0.01 <= t_s <= cut[1] * total_s + 0.01
 
 
-def test_a_part_has_the_columns_of_the_whole(recordings: tuple[Path, Path]) -> None:
-    (_, whole), *_ = samples_of(recordings)
-    (_, part), *_ = samples_of(recordings, Overrides(rows=(0.25, 0.5)))
+def test_a_part_has_the_columns_of_the_whole(segments: Segments) -> None:
+    (_, whole), *_ = samples_of(segments)
+    (_, part), *_ = samples_of(segments, Overrides(rows=(0.25, 0.5)))
     chosen = np.isin(whole.t_s, part.t_s)
     assert 0.2 * len(whole) < len(part) < 0.35 * len(whole)
     for name in ("q_rad", "dq_rad_s", "ddq_rad_s2", "tau_nm", "tau_raw_nm", "use", "switching"):
@@ -115,24 +120,20 @@ def test_the_period_of_each_recording_is_found(directory: Path) -> None:
     assert samples_of(tuple(paths)).repeats_s() == [None, pytest.approx(10.0, abs=0.05)]
 
 
-def test_slow_joints_do_not_count(recordings: tuple[Path, Path]) -> None:
-    chosen, notes = choose_preparation(open_segments(recordings), Overrides())
+def test_slow_joints_do_not_count(segments: Segments) -> None:
+    chosen, notes = choose_preparation(segments, Overrides())
     assert isinstance(chosen.exclude_slow_rad_s, tuple)
     assert all(0.01 < limit < 0.1 for limit in chosen.exclude_slow_rad_s)
     assert all(f"{limit:g}" in notes[-1] for limit in chosen.exclude_slow_rad_s)
-    fixed, _ = choose_preparation(
-        open_segments(recordings), Overrides(slow_rad_s=0.5, cutoff_hz=7.0)
-    )
+    fixed, _ = choose_preparation(segments, Overrides(slow_rad_s=0.5, cutoff_hz=7.0))
     assert (fixed.exclude_slow_rad_s, fixed.cutoff_hz) == (0.5, 7.0)
-    (_, part), *_ = samples_of(recordings, Overrides(slow_rad_s=0.0))
+    (_, part), *_ = samples_of(segments, Overrides(slow_rad_s=0.0))
     assert part.use.all()
 
 
-def test_overrides_are_kept(recordings: tuple[Path, Path]) -> None:
+def test_overrides_are_kept(segments: Segments) -> None:
     for velocity in ("measured", "differentiated"):
-        chosen, _ = choose_preparation(
-            open_segments(recordings), Overrides(velocity=velocity, method="fft")
-        )
+        chosen, _ = choose_preparation(segments, Overrides(velocity=velocity, method="fft"))
         assert (chosen.velocity, chosen.method) == (velocity, "fft")
 
 
@@ -157,8 +158,8 @@ def test_recordings_of_different_rates_are_refused(
     assert "1000, 500 Hz" in str(caught.value)
 
 
-def test_factors_of_rows_that_count_and_of_all(recordings: tuple[Path, Path]) -> None:
-    samples = samples_of(recordings)
+def test_factors_of_rows_that_count_and_of_all(segments: Segments) -> None:
+    samples = samples_of(segments)
     regressor, base = model_of()
     data = reduce_samples(regressor, base, samples, block_s=0.5)
     used = sum(int(part.use.sum()) for part in samples.prepared())
@@ -167,9 +168,9 @@ def test_factors_of_rows_that_count_and_of_all(recordings: tuple[Path, Path]) ->
     assert data.everything.sample_count == everything
 
 
-def test_joints_that_are_all_slow_leave_no_rows(recordings: tuple[Path, Path]) -> None:
+def test_joints_that_are_all_slow_leave_no_rows(segments: Segments) -> None:
     regressor, base = model_of()
-    samples = samples_of(recordings, Overrides(slow_rad_s=100.0))
+    samples = samples_of(segments, Overrides(slow_rad_s=100.0))
     with pytest.raises(DatasetError) as caught:
         reduce_samples(regressor, base, samples, block_s=0.5)
     assert caught.value.code == "no-rows"

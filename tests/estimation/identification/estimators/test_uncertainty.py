@@ -2,6 +2,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from acceptance import IS_LONG
 from identification_examples import (
     example,
     factors_of,
@@ -38,7 +39,7 @@ def noisy_factors(seed, memory, duration_s=40.0):
 def test_intervals_cover_the_truth_whatever_the_noise_remembers(memory, rate):
     truth = model_of()[1].of(true_theta())
     covered = []
-    for seed in range(25):
+    for seed in range(25 if IS_LONG else 6):
         factors = noisy_factors(seed, memory)
         beta = np.linalg.solve(factors.total()[:32, :32], factors.total()[:32, 32])
         covered.append(np.abs(beta - truth) <= find_uncertainty(factors).half_width)
@@ -48,7 +49,7 @@ def test_intervals_cover_the_truth_whatever_the_noise_remembers(memory, rate):
 def test_ordinary_intervals_do_not_when_noise_remembers():
     truth = model_of()[1].of(true_theta())
     covered = []
-    for seed in range(10):
+    for seed in range(10 if IS_LONG else 3):
         factors = noisy_factors(seed, 0.9)
         beta = np.linalg.solve(factors.total()[:32, :32], factors.total()[:32, 32])
         covered.append(np.abs(beta - truth) <= 1.96 * find_uncertainty(factors).sigma_ordinary)

@@ -1,17 +1,25 @@
 import dataclasses
-import time
 
 import numpy as np
 import pytest
+from acceptance import IS_LONG
 from identification_examples import fourier_motion, make_problem, simulated, true_theta
 
 from estimation.errors import DatasetError
 from estimation.identification.estimators.pseudo_inertia import link_parameters
+from estimation.identification.output import payload
 from estimation.identification.output.payload import identify_payload
 
+COVERED = 8 if IS_LONG else 4
 MASS_KG = 0.3
 CENTRE_M = np.array([0.08, 0.01, -0.02])
 INERTIA_KG_M2 = np.diag([2e-4, 3e-4, 3.5e-4])
+
+
+@pytest.fixture(autouse=True)
+def _few_draws(monkeypatch):
+    if not IS_LONG:
+        monkeypatch.setattr(payload, "DRAWS", 80)
 
 
 def payload_parameters():
@@ -33,9 +41,7 @@ def problem(*, is_loaded, seed, noise_nm=0.05, friction=1.0):
 
 
 def test_a_payload_is_found():
-    began_s = time.perf_counter()
     found = identify_payload(problem(is_loaded=False, seed=1), problem(is_loaded=True, seed=2))
-    print(f"payload: {time.perf_counter() - began_s:.2f} s, {found.mass_kg}, {found.centre_m}")
     assert found.mass_kg.low <= MASS_KG <= found.mass_kg.high
     assert found.mass_kg.value == pytest.approx(MASS_KG, rel=0.03)
     assert found.mass_kg.high - found.mass_kg.low < 0.03
@@ -55,9 +61,9 @@ def test_intervals_cover():
         ).mass_kg.low
         <= MASS_KG
         <= found.mass_kg.high
-        for n in range(8)
+        for n in range(COVERED)
     ]
-    assert sum(covered) >= 6
+    assert sum(covered) >= 0.75 * COVERED
 
 
 def test_without_noise_all_ten_parameters_are_found():
