@@ -110,7 +110,8 @@ def gather(
         progress("reading validation")
         validation_segments = Segments([datasets[path] for path in paths])
         validation_samples = Samples(validation_segments, settings, regressor.switching, overrides)
-        validation = reduce_samples(regressor, base, validation_samples, block_s=request.block_s)
+        found = reduce_samples(regressor, base, validation_samples, block_s=request.block_s)
+        validation = ReducedSamples(found.moving.summed(), found.everything)
     recordings = tuple(summary_of(datasets[path], request.overrides) for path in known)
     return Gathered(
         robot=robot,
@@ -218,7 +219,7 @@ def reduce_samples(
             f"{names}: the torque is zero throughout: there is nothing to identify",
             code="zero-torque",
         )
-    return ReducedSamples(moving, moving.united(reducer.left_out()))
+    return ReducedSamples(moving, moving.summed().united(reducer.left_out()).summed())
 
 
 def summary_of(dataset: OpenDataset, overrides: Overrides) -> RecordingSummary:

@@ -18,7 +18,7 @@ from estimation.identification.request import BLOCK_S
 from estimation.model.base import BaseParameters
 from estimation.model.regressor import Regressor
 from estimation.signals.preparation import Prepared
-from estimation.types import FloatArray
+from estimation.types import Flags, FloatArray
 
 BLOCKS_MAX = 400
 PIECE_SAMPLES = 2000
@@ -62,6 +62,9 @@ class Reducer:
         self._block_s = block_s
         self._repeats_s = repeats_s
         self._blocks: list[_Block] = []
+        joints, columns = regressor.parameters.joint_count, base.rank + 2
+        nothing = np.zeros((joints, columns, columns)), np.zeros(joints, np.int64)
+        self._left_out = _Block(*nothing, (0, 0))
 
     def add(self, prepared: Prepared, group: int = 0) -> None:
         """Take in samples of one segment of a recording; `group` is the number of the recording."""
@@ -85,41 +88,23 @@ class Reducer:
         Raises:
             DatasetError: There are none.
         """
-        return self._stacked(counts=True)
-
-    def left_out(self) -> Factors:
-        """Return the factors of the rows that do not count.
-
-        Raises:
-            DatasetError: Nothing was taken in at all.
-        """
-        return self._stacked(counts=False)
-
-    def _stacked(self, *, counts: bool) -> Factors:
-        if not self._blocks or (counts and not any(block.rows[0].any() for block in self._blocks)):
+        if not any(block.rows.any() for block in self._blocks):
             raise DatasetError(
                 "no rows are left once borders are trimmed and slow rows excluded: record for "
                 "longer, move faster, or exclude less",
                 code="no-rows",
             )
-        place = 0 if counts else 1
-        return Factors(
-            np.stack([block.factors[place] for block in self._blocks]),
-            np.stack([block.rows[place] for block in self._blocks]),
-            np.unique([_number(block.place) for block in self._blocks], return_inverse=True)[1],
-        )
+        return _stacked(self._blocks)
+
+    def left_out(self) -> Factors:
+        """Return the factors of the rows that do not count, as one block."""
+        return _stacked([self._left_out])
 
     def _reduce(self, prepared: Prepared, piece: slice, place: tuple[int, int]) -> _Block:
         columns = design(self._regressor, self._base, prepared, piece)
         use = prepared.use[piece]
-        joints = range(columns.shape[1])
-        factors = np.stack(
-            [
-                np.stack([triangular(columns[rows[:, joint], joint]) for joint in joints])
-                for rows in (use, ~use)
-            ]
-        )
-        return _Block(factors, np.stack([use.sum(axis=0), (~use).sum(axis=0)]), place)
+        self._left_out = self._left_out.united(_Block(*_reduced(columns, ~use), (0, 0)))
+        return _Block(*_reduced(columns, use), place)
 
     def _halve(self) -> bool:
         """Unite neighbours of one recording: memory stays, blocks become longer.
@@ -143,7 +128,7 @@ class Reducer:
 
 
 class _Block(NamedTuple):
-    """Factors and rows of one segment of time: those that count, then the others.
+    """Factors and rows of one segment of time, by joint.
 
     Its place is the number of its recording, and its phase there.
     """
@@ -153,9 +138,24 @@ class _Block(NamedTuple):
     place: tuple[int, int]
 
     def united(self, other: _Block) -> _Block:
-        pairs = np.concatenate([self.factors, other.factors], axis=2)
-        factors = np.stack([np.stack([triangular(pair) for pair in part]) for part in pairs])
+        pairs = np.concatenate([self.factors, other.factors], axis=1)
+        factors = np.stack([triangular(pair) for pair in pairs])
         return _Block(factors, self.rows + other.rows, self.place)
+
+
+def _reduced(columns: FloatArray, rows: Flags) -> tuple[FloatArray, NDArray[np.int64]]:
+    """Return the factors of some rows by joint, and how many these are."""
+    joints = range(columns.shape[1])
+    factors = [triangular(columns[rows[:, joint], joint]) for joint in joints]
+    return np.stack(factors), rows.sum(axis=0)
+
+
+def _stacked(blocks: Sequence[_Block]) -> Factors:
+    return Factors(
+        np.stack([block.factors for block in blocks]),
+        np.stack([block.rows for block in blocks]),
+        np.unique([_number(block.place) for block in blocks], return_inverse=True)[1],
+    )
 
 
 def _number(place: tuple[int, int]) -> int:

@@ -11,7 +11,7 @@ from tests.support.identification_memory import identify_elsewhere
 from tests.support.long_recording import make_long_recording
 
 SAMPLES, EXTRA_MAX_MB = (600_000, 250.0) if IS_LONG else (240_000, 150.0)
-"""Kept in memory, four minutes would take twice as much."""
+"""The raw columns of four minutes are 70 MB: kept whole, they would be too much."""
 
 
 @pytest.mark.acceptance
