@@ -323,13 +323,9 @@ class SpidevServer:
         self._finish_work(device)
         self._transfers += 1
         device.is_at_work = True
-        self._stay_awake(device, started_ns)
+        # Stay awake for a program that asks its boards in turn, or one board as fast as it can.
+        is_rapid = started_ns * 1e-9 - device.ready_s < _RAPID_S
+        self._spin_until_s = time.monotonic() + (_RAPID_S if is_rapid else _SPIN_S)
         return self._answer(
             SpiTransfer(device.name, tx, device.mode, bits_per_word, speed_hz, started_ns)
         )
-
-    def _stay_awake(self, device: Device, started_ns: int) -> None:
-        """Stay awake for a program that asks its boards in turn, or one board as fast as it can."""
-        now_s = time.monotonic()
-        is_rapid = started_ns * 1e-9 - device.ready_s < _RAPID_S
-        self._spin_until_s = now_s + (_RAPID_S if is_rapid else _SPIN_S)

@@ -36,10 +36,6 @@ def _no_joint_in(mode: str, status: LoopStatus) -> bool:
     return all(joint.mode != mode for joint in status.joints)
 
 
-def _never(_: LoopStatus) -> bool:
-    return False
-
-
 def _is_idle(status: LoopStatus) -> bool:
     return status.state == "idle"
 
@@ -59,8 +55,8 @@ WAITS = {
         "the trajectory is over", lambda s: _is_on(s) and _no_joint_in("play", s), _is_idle, 60.0
     ),
     "mode": Wait("the joints are at rest", lambda s: _is_on(s) and s.is_at_rest, _is_idle, 30.0),
-    "disable": Wait("it is idle", _is_idle, _never, 30.0),
-    "stop": Wait("it is idle", _is_idle, _never, 30.0),
+    "disable": Wait("it is idle", _is_idle, lambda _: False, 30.0),
+    "stop": Wait("it is idle", _is_idle, lambda _: False, 30.0),
 }
 """For the actions of `armature send` that take time."""
 
