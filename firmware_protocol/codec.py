@@ -229,7 +229,7 @@ class FrameCodec(Generic[ValuesT]):
     def place_of(self, name: str, motor: int = 1) -> int | None:
         """Return where a field's integer stands in wire order; None for a field the frame has not.
 
-        Of a field of both motors, it is that of motor 1 or 2.
+        `motor` is 1 or 2, for fields of both motors.
         """
         start = 0
         for field in self.layout.fields:

@@ -13,7 +13,7 @@ _MARGIN_RAD = 1e-6
 
 
 class Encoder:
-    """One encoder, looked at once per physics step; infinite counts per turn have no steps.
+    """One encoder, looked at once per physics step; with infinite counts per turn it is smooth.
 
     Attributes:
         angle_rad: As read, running on over as many turns as the motor makes.

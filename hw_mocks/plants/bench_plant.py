@@ -88,7 +88,7 @@ class Shaft:
             self.velocity_rad_s = net_nm * rad_s_per_nm
 
     def _gains(self, duration_s: float) -> tuple[float, float, float, float]:
-        """Return velocity kept, distance per velocity, velocity and distance per torque."""
+        """Return velocity kept, distance per velocity, velocity per torque, distance per torque."""
         decay = duration_s * self._viscous_nm_s_per_rad / self._inertia_kg_m2
         if decay > 1e-2:
             first = -math.expm1(-decay) / decay
