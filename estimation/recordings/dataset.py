@@ -12,14 +12,12 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 from collections.abc import Iterator
-from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 
-from daq.recording import Recording, open_recording
+from daq.recording import Recording
 from estimation.errors import DatasetError
 from estimation.recordings.board_effects import held_delay_s
 from estimation.recordings.sample_times import SampleTimes, is_in_time
@@ -28,8 +26,6 @@ from estimation.recordings.spikes import find_outliers, only_numbers
 from estimation.recordings.uniform_rows import at, make_grid
 from estimation.recordings.usable_rows import GAP_MAX_S, DatasetSummary, UsableRows, are_commands
 from estimation.types import Flags, FloatArray
-
-Source = str | os.PathLike[str] | Recording
 
 ROWS_MAX = 120_000
 """Of a segment, without its overlap: two minutes at 1 kHz."""
@@ -101,29 +97,6 @@ class OpenDataset:
             for part in itertools.pairwise(cuts):
                 yield reader.read((begin, end), part, overlap)
         self.recording.drop_caches()
-
-
-def read_segments(
-    source: Source,
-    *,
-    rows_max: int = ROWS_MAX,
-    overlap_rows: int | None = None,
-    all_modes: bool = False,
-    rows_min: int = ROWS_MIN,
-) -> Iterator[Segment]:
-    """Yield the usable samples of a recording, in order; options as of `OpenDataset`.
-
-    Yields:
-        As `OpenDataset.segments`.
-
-    Raises:
-        RecordingError: The file is not a recording, or damaged.
-        DatasetError: Its times do not rise, or an argument is out of range.
-    """
-    opened = nullcontext(source) if isinstance(source, Recording) else open_recording(source)
-    with opened as recording:
-        dataset = OpenDataset(recording, all_modes=all_modes, rows_min=rows_min)
-        yield from dataset.segments(rows_max=rows_max, overlap_rows=overlap_rows)
 
 
 class _Reader:

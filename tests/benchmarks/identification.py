@@ -28,12 +28,11 @@ from daq.recording import open_recording
 from estimation.identification.data.samples import Samples, choose_preparation
 from estimation.identification.request import Overrides
 from estimation.model.regressor import Regressor
-from estimation.recordings.dataset import read_segments
 from estimation.signals.filters import low_pass
 from estimation.signals.preparation import PreparationSettings
 from tests.benchmarks.measure import Row, at_least, at_most
 from tests.benchmarks.real_run import ARMATURE, RunFailedError
-from tests.support.datasets import open_segments
+from tests.support.datasets import open_segments, read_segments
 from tests.support.identification_memory import identify_elsewhere
 from tests.support.long_recording import make_long_recording
 

@@ -15,12 +15,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from datasets import summarise
+from datasets import read_segments, summarise
 from public_data import data_folder
 
 from daq.recording import RecordingWriter, open_recording
 from daq.recording.layout import MODES, STATES
-from estimation.recordings.dataset import read_segments
 from estimation.signals.preparation import choose_settings, prepare
 
 Armature = Callable[..., Any]

@@ -7,7 +7,7 @@ import h5py
 import numpy as np
 import pytest
 from acceptance import examples
-from datasets import summarise
+from datasets import read_segments, summarise
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from recording_maker import make_recording
@@ -18,7 +18,7 @@ from daq.recording import RecordingError, open_recording
 from daq.robot import parse_robot, robot_text
 from estimation.errors import DatasetError
 from estimation.recordings.board_effects import held_delay_s
-from estimation.recordings.dataset import read_segments
+from estimation.recordings.dataset import OpenDataset
 from estimation.recordings.segment import Segment
 
 PLAY, HOLD, OFF = 6, 1, 0
@@ -255,10 +255,9 @@ def test_pieces_are_the_whole_and_only_what_was_measured_counts(
     )
     with open_recording(path) as recording:
         start_s = recording.attributes["start_t_ns"] * 1e-9 - 5.0
-        whole = list(read_segments(recording, rows_min=rows_min))
-        pieces = list(
-            read_segments(recording, rows_min=rows_min, rows_max=rows_max, overlap_rows=overlap)
-        )
+        dataset = OpenDataset(recording, rows_min=rows_min)
+        whole = list(dataset.segments())
+        pieces = list(dataset.segments(rows_max=rows_max, overlap_rows=overlap))
     for segment in (*whole, *pieces):
         np.testing.assert_allclose(np.diff(segment.t_s), 1e-3, atol=1e-9)
         counts = np.ones(len(segment), bool)

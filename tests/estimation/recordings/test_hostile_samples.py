@@ -11,13 +11,12 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from datasets import summarise
+from datasets import read_segments, summarise
 from recording_maker import make_recording
 from refusals import refused
 
 from daq.robot import load_robot
 from estimation.errors import DatasetError
-from estimation.recordings.dataset import read_segments
 from estimation.recordings.uniform_rows import widened
 from estimation.signals.velocity_choice import Spectra
 from firmware_protocol.profiles import ARM

@@ -7,13 +7,13 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from datasets import read_segments
 from hypothesis import given
 from hypothesis import strategies as st
 from identify_recordings import made_recording
 from recording_maker import make_recording
 
 from estimation.identification.pipeline import Request, identify
-from estimation.recordings.dataset import read_segments
 from estimation.recordings.spikes import find_outliers
 
 ROWS = 26_000

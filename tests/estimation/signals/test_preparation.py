@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from datasets import read_segments
 from recording_maker import make_recording
 from refusals import refused
 from scipy import signal
 
 from estimation.errors import DatasetError
-from estimation.recordings.dataset import read_segments
 from estimation.recordings.segment import Segment
 from estimation.signals.preparation import (
     PreparationSettings,
