@@ -23,7 +23,14 @@ from estimation.bench.record import JointRecord, read_record
 from estimation.bench.rejection import find_encoder_gap, reject_slipping
 from estimation.bench.report.curves import make_picture, with_traces
 from estimation.bench.report.picture import BenchPicture
-from estimation.bench.result import BenchResult, Cause, EstimatedQuantity, FrictionModel, Plateau
+from estimation.bench.result import (
+    BenchResult,
+    BenchWarning,
+    Cause,
+    EstimatedQuantity,
+    FrictionModel,
+    Plateau,
+)
 from estimation.errors import DatasetError
 
 SEED = 20260
@@ -92,6 +99,10 @@ def analyse_bench(path: str | os.PathLike[str], *, made_by: str = "") -> BenchAn
         [value for plateau in plateaus if (value := getattr(plateau, name)) is not None]
         for name in ("winding_temperature_degc", "bus_voltage_v", "energy_j")
     )
+    warned = [
+        *_warnings(plateaus, chosen, record, drift_percent if is_drifting else 0.0),
+        *_left_out(record, breakaway, inertia),
+    ]
     result = make_result(
         model=chosen.name,
         b_eq_nms=viscous,
@@ -114,10 +125,8 @@ def analyse_bench(path: str | os.PathLike[str], *, made_by: str = "") -> BenchAn
         temperature_degc=(warm[0], warm[-1]) if warm else None,
         bus_voltage_v=(min(volts), max(volts)) if volts else None,
         energy_j=sum(energies_j) if energies_j else None,
-        warnings=(
-            *_warnings(plateaus, chosen, record, drift_percent if is_drifting else 0.0),
-            *_left_out(record, breakaway, inertia),
-        ),
+        warnings=tuple(text for _, text in warned),
+        warning_kinds=tuple(kind for kind, _ in warned),
     )
     return BenchAnalysis(result, make_picture(record, plateaus, fits, chosen))
 
@@ -199,44 +208,51 @@ def _drift(used: list[Plateau], chosen: ModelFit, record: JointRecord) -> tuple[
 
 def _warnings(
     plateaus: list[Plateau], chosen: ModelFit, record: JointRecord, drift_percent: float
-) -> Iterator[str]:
+) -> Iterator[tuple[BenchWarning, str]]:
     rejected = [plateau for plateau in plateaus if not plateau.is_used]
     if len(rejected) > _REJECTED_MANY * len(plateaus):
-        yield f"{len(rejected)} of {len(plateaus)} plateaus were rejected: {_why(rejected)}"
+        text = f"{len(rejected)} of {len(plateaus)} plateaus were rejected: {_why(rejected)}"
+        yield BenchWarning.REJECTED, text
     elif slipping := [plateau for plateau in rejected if plateau.cause is Cause.SLIP]:
-        yield f"{len(slipping)} of {len(plateaus)} plateaus: {_why(slipping)}"
+        yield BenchWarning.SLIP, f"{len(slipping)} of {len(plateaus)} plateaus: {_why(slipping)}"
     if abs(drift_percent) > 1.0:
         yield (
+            BenchWarning.DRIFT,
             f"friction drifted by {drift_percent:+.1f} % during the test: let the joint run in, or "
-            "repeat it warm"
+            "repeat it warm",
         )
     low, high = chosen.interval("b_eq_nms")
     if low <= 0.0:
         yield (
+            BenchWarning.NO_VISCOUS_FRICTION,
             f"viscous friction is not distinguishable from zero ({low:.2g} to {high:.2g} N·m·s): "
-            "drive faster or dwell longer"
+            "drive faster or dwell longer",
         )
     if record.skipped > _SKIPPED_MANY * len(record.t_s):
         yield (
+            BenchWarning.SKIPPED,
             f"{record.skipped} periods were skipped, {record.skipped / len(record.t_s):.1%} of the "
             "samples: the computer or the link was too slow; close other programs, see "
-            "`armature doctor`"
+            "`armature doctor`",
         )
     if record.missing:
-        yield f"{record.missing} samples are missing from the recording"
+        yield BenchWarning.MISSING, f"{record.missing} samples are missing from the recording"
     if record.problem:
-        yield f"the test ended early: {record.problem}"
+        yield BenchWarning.ENDED_EARLY, f"the test ended early: {record.problem}"
     elif len(plateaus) < record.header.plateaus:
-        yield f"the recording ends after {len(plateaus)} of {record.header.plateaus} plateaus"
+        text = f"the recording ends after {len(plateaus)} of {record.header.plateaus} plateaus"
+        yield BenchWarning.ENDED_EARLY, text
 
 
 def _left_out(
     record: JointRecord, breakaway: EstimatedQuantity | None, inertia: EstimatedQuantity | None
-) -> Iterator[str]:
+) -> Iterator[tuple[BenchWarning, str]]:
     if record.ramps and breakaway is None:
-        yield f"too few of {len(record.ramps)} current ramps set it in motion: no breakaway torque"
+        text = f"too few of {len(record.ramps)} current ramps set it in motion: no breakaway torque"
+        yield BenchWarning.NO_BREAKAWAY, text
     if record.steps and inertia is None:
-        yield f"too few of {len(record.steps)} current steps were fast and long enough: no inertia"
+        text = f"too few of {len(record.steps)} current steps were fast and long enough: no inertia"
+        yield BenchWarning.NO_INERTIA, text
 
 
 def _why(rejected: list[Plateau]) -> str:
@@ -274,6 +290,7 @@ def _analyse_load_arm(record: JointRecord, make_result: partial[BenchResult]) ->
         drift_percent=0.0,
         drift_is_significant=False,
         warnings=(f"the test ended early: {record.problem}",) if record.problem else (),
+        warning_kinds=(BenchWarning.ENDED_EARLY,) if record.problem else (),
     )
     picture = with_traces(record)(
         load_current_a=found.current_a,

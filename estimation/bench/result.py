@@ -66,6 +66,20 @@ class Cause(enum.Enum):
     DRIFT = "drift"
 
 
+class BenchWarning(enum.Enum):
+    """What a warning of a result is about."""
+
+    REJECTED = "many plateaus rejected"
+    SLIP = "slip"
+    DRIFT = "drift"
+    NO_VISCOUS_FRICTION = "no viscous friction"
+    SKIPPED = "periods skipped"
+    MISSING = "samples missing"
+    ENDED_EARLY = "ended early"
+    NO_BREAKAWAY = "no breakaway"
+    NO_INERTIA = "no inertia"
+
+
 class Plateau(msgspec.Struct, frozen=True, kw_only=True):
     """A segment of constant speed.
 
@@ -174,6 +188,7 @@ class BenchResult(msgspec.Struct, frozen=True, kw_only=True):
         rate_hz: Samples per second, on average.
         skipped: Periods that the computer, or the link, was too late for.
         warnings: For those who use this result.
+        warning_kinds: What each of them is about; empty in files of version 0.1.
     """
 
     format: str = RESULT_FORMAT
@@ -213,3 +228,4 @@ class BenchResult(msgspec.Struct, frozen=True, kw_only=True):
     rate_hz: float
     skipped: Count
     warnings: tuple[str, ...]
+    warning_kinds: tuple[BenchWarning, ...] = ()

@@ -53,6 +53,7 @@ def report(recording: Path, directory: Path | None, name: str, *, is_json: bool)
         return OK
     # SciPy and Matplotlib take a second: only commands that need them wait for them.
     from estimation.bench.analysis import analyse_bench
+    from estimation.bench.result import BenchWarning
 
     result, picture = analyse_bench(recording, made_by=__version__)
     if directory is not None:
@@ -62,7 +63,8 @@ def report(recording: Path, directory: Path | None, name: str, *, is_json: bool)
     else:
         show_result(result)
     if result.plateaus_rejected > result.plateaus_used:
-        say(f"armature: not to be trusted: {result.warnings[0]}")
+        reason = result.warnings[result.warning_kinds.index(BenchWarning.REJECTED)]
+        say(f"armature: not to be trusted: {reason}")
         return FAILED
     return OK
 

@@ -24,7 +24,7 @@ from estimation.bench.analysis import BenchAnalysis, analyse_bench, explain_end
 from estimation.bench.record import JointRecord, read_record
 from estimation.bench.report.page import make_page
 from estimation.bench.report.picture import BenchPicture
-from estimation.bench.result import BenchResult, Cause, EstimatedQuantity, Plateau
+from estimation.bench.result import BenchResult, BenchWarning, Cause, EstimatedQuantity, Plateau
 from estimation.bench.result_file import read_result, write_result
 from estimation.errors import DatasetError
 
@@ -386,7 +386,8 @@ def test_a_test_that_was_cut_short(small: BenchTest, tmp_path: Path) -> None:
     assert np.isfinite(picture.fit_nm).sum() > 100
     events = [event for event in small.events if event[0] < begins[6]]
     result, _ = analyse(small.write(tmp_path / "quiet.h5", rows=begins[6], events=events))
-    assert any("6 of 8" in warning for warning in result.warnings)
+    assert (result.warning_kinds, len(result.warnings)) == ((BenchWarning.ENDED_EARLY,), 1)
+    assert "6 of 8" in result.warnings[0]
 
 
 def test_nothing_but_rejected_plateaus(tmp_path: Path) -> None:
@@ -426,8 +427,8 @@ def test_drift_is_found(tmp_path: Path, percent: float) -> None:
     result, _ = analyse(bench.write(tmp_path / "a.h5"))
     assert result.drift_is_significant
     assert result.drift_percent == pytest.approx(percent, rel=0.25)
-    (warning,) = result.warnings
-    assert f"{result.drift_percent:+.1f} %" in warning
+    assert result.warning_kinds == (BenchWarning.DRIFT,)
+    assert f"{result.drift_percent:+.1f} %" in result.warnings[0]
 
 
 def test_no_drift_is_seldom_called_one(tmp_path: Path) -> None:
@@ -443,8 +444,9 @@ def test_no_drift_is_seldom_called_one(tmp_path: Path) -> None:
 
 def test_friction_without_viscosity_is_told(tmp_path: Path) -> None:
     bench = swept(Plant(b_nms=0.0))
-    (warning,) = analyse(bench.write(tmp_path / "a.h5")).result.warnings
-    assert "(-" in warning  # the interval reaches below zero
+    result, _ = analyse(bench.write(tmp_path / "a.h5"))
+    assert result.warning_kinds == (BenchWarning.NO_VISCOUS_FRICTION,)
+    assert "(-" in result.warnings[0]  # the interval reaches below zero
 
 
 def test_whatever_else_there_is_to_say(tmp_path: Path) -> None:
@@ -455,7 +457,9 @@ def test_whatever_else_there_is_to_say(tmp_path: Path) -> None:
     path = bench.write(tmp_path / "a.h5", more_events=[(10**6, ev.PROBLEM, "smoke")])
     result, _ = analyse(path)
     assert (result.plateaus_used, result.plateaus_rejected) == (21, 10)
-    rejections, missing, problem = result.warnings
+    said = dict(zip(result.warning_kinds, result.warnings, strict=True))
+    assert list(said) == [BenchWarning.REJECTED, BenchWarning.MISSING, BenchWarning.ENDED_EARLY]
+    rejections, missing, problem = said.values()
     assert rejections.startswith("10 of 31 plateaus ")
     assert "10 × " in rejections
     assert missing.startswith("3 samples ")
@@ -470,8 +474,9 @@ def test_few_rejected_plateaus_are_no_warning_unless_the_gear_slips(tmp_path: Pa
     bench.plateau(6.0, turns=0.5)
     assert analyse(bench.write(tmp_path / "a.h5")).result.warnings == ()
     bench.plateau(6.0, fault=slip)
-    (warning,) = analyse(bench.write(tmp_path / "b.h5")).result.warnings
-    assert warning.startswith("1 of 22 plateaus: 1 × ")
+    result, _ = analyse(bench.write(tmp_path / "b.h5"))
+    assert result.warning_kinds == (BenchWarning.SLIP,)
+    assert result.warnings[0].startswith("1 of 22 plateaus: 1 × ")
 
 
 # --- the picture ----------------------------------------------------------------------------------
