@@ -177,16 +177,9 @@ class BenchTest:
         fault: Fault | None = None,
         unsettled: str | None = None,
     ) -> None:
-        """Turn at a constant speed on average.
+        """Turn the motor at a constant speed on average, other than commanded if that is given.
 
-        Args:
-            speed_rad_s: Of the motor.
-            turns: Of the motor, measured at least.
-            dwell_s: Measured for at least so long.
-            settle_s: Before that.
-            commanded_rad_s: Speed that it should have been.
-            fault: What goes wrong.
-            unsettled: What the log says of a plateau that was given up.
+        With `unsettled`, which is what the log says of it, the plateau was given up.
         """
         measured_s = max(turns * 2.0 * math.pi / abs(speed_rad_s), dwell_s)
         t_s = self._times(settle_s + measured_s)
@@ -270,14 +263,9 @@ class BenchTest:
         rest_rad: float | None = None,
         fault: Fault | None = None,
     ) -> None:
-        """Raise the current from rest until the motor has moved.
+        """Raise the current from rest until the motor has moved by so many counts.
 
-        Args:
-            sign: Which way.
-            moved_counts: It has moved when it is so far from its place.
-            level_max: Where the ramp ends, relative to the current of Coulomb friction.
-            rest_rad: Where the motor rests; at random by default.
-            fault: What goes wrong.
+        The ramp ends at `level_max` times the current of Coulomb friction.
         """
         plant, drive = self.plant, self.drive
         self._angle_rad += float(self.random.uniform(0.2, 1.2)) * 2.0 * math.pi
@@ -331,10 +319,7 @@ class BenchTest:
     ) -> None:
         """A current step from rest, which slews within 0.1 s, then coasting.
 
-        Args:
-            current_a: Of the step.
-            fastest_rad_s: Speed of the motor at which it ends, unless half a second is over.
-            fault: What goes wrong.
+        It ends at the fastest speed of the motor, or after half a second.
         """
         plant, drive, step_s = self.plant, self.drive, 1e-4
         t_s, speed, angle_rad, off_s = 0.0, 0.0, self._angle_rad, math.inf
@@ -382,13 +367,8 @@ class BenchTest:
     ) -> BenchTest:
         """Lift and lower a weight on an arm; slowly, so that only gravity and friction count.
 
-        Args:
-            arm: The weight.
-            count: How often.
-            side_rad: To each side of where it starts, at the joint.
-            speed_rad_s: Highest, at the joint.
-            hangs_rad: How far beside the start the arm would really hang.
-            fault: What goes wrong with the second one.
+        Angles and speed are the joint's; the arm would hang `hangs_rad` beside the start. The
+        fault is that of the second swing.
         """
         plant, drive = self.plant, self.drive
         start_rad = self._angle_rad / drive.reduction
@@ -562,16 +542,7 @@ class BenchTest:
         rows: int | None = None,
         **header: Any,
     ) -> Path:
-        """The test as a recording.
-
-        Args:
-            path: The file.
-            plan: Text of the plan's event; "" for none.
-            events: In place of the test's own.
-            more_events: After them.
-            rows: Only the first so many samples.
-            header: Changes of the plan.
-        """
+        """The test as a recording of so many rows; `plan` is the text of its event, "" for none."""
         plan = msgspec.json.encode(self.header(**header)).decode() if plan is None else plan
         marks = [(0, ev.PLAN, plan)] if plan else []
         marks += [*(self.events if events is None else events), *more_events]
