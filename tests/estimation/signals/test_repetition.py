@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from acceptance import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from identification_examples import fourier_motion, prepared
@@ -28,7 +29,7 @@ def series(f0_hz: float, duration_s: float, seed: int, rate_hz: float = 100.0) -
     return q_rad
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(80))
 @given(
     period_s=st.floats(3.0, 12.0),
     times=st.floats(1.8, 4.0),

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pinocchio as pin
 import pytest
+from acceptance import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from public_data import data_folder
@@ -91,7 +92,7 @@ def robots(draw: st.DrawFn) -> Robot:
     return Robot(schema=1, name="any", description="a -- b < c & d -", joints=tuple(joints))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(60))
 @given(robot=robots())
 def test_there_and_back_and_by_pinocchios_own_parser(robot: Robot) -> None:
     text = urdf_text(robot)
@@ -210,7 +211,7 @@ def test_any_axis_and_fixed_links() -> None:
     assert robot.joints[0].limits.velocity_max_rad_s == 3.0
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(60))
 @given(axes=st.lists(st.tuples(*[st.integers(-3, 3)] * 3).filter(any), min_size=1, max_size=5))
 def test_arbitrary_axes(axes: list[tuple[int, int, int]]) -> None:
     links = [link(f"l{i}") for i in range(len(axes) + 1)]
