@@ -44,7 +44,7 @@ def test_the_examples_of_estimation_run(tmp_path: Path) -> None:
             command, check=True, cwd=tmp_path, text=True, capture_output=True, timeout=100
         )
         said.append([line.split()[0] for line in done.stdout.splitlines()])
-    assert said == [["uls", "cls2"], ["fv", "fc"]]
+    assert said == [["uls", "cls2"], ["viscous", "coulomb"]]
 
 
 @pytest.mark.compiler
