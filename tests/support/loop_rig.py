@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -65,6 +66,9 @@ class TappedLink:
         self._inner.close()
 
 
+_read = functools.cache(load_robot)
+
+
 class Rig:
     """A loop, its mock robot, and what went between them.
 
@@ -90,7 +94,7 @@ class Rig:
         seed: int = 0,
     ) -> None:
         name = robot if isinstance(robot, str) else robot.name
-        self.robot = load_robot(robot) if isinstance(robot, str) else robot
+        self.robot = _read(robot) if isinstance(robot, str) else robot
         self.clock = clock or VirtualClock()
         self.mock = MockRobot(
             self.robot,
@@ -140,6 +144,8 @@ class Rig:
             is_armed=is_armed,
         )
         self.cycle = self.loop.cycle
+        self.tracks: list[Track] = self.cycle.control.tracks
+        self.axes: list[Axis] = [track.axis for track in self.tracks]
         self.iq_a: list[tuple[float, ...]] = []
         self.joint_rad: list[tuple[float, ...]] = []
         self.measured_a: list[tuple[float, ...]] = []
@@ -160,14 +166,6 @@ class Rig:
     @property
     def state(self) -> State:
         return self.cycle.machine.state
-
-    @property
-    def tracks(self) -> list[Track]:
-        return self.cycle.control.tracks
-
-    @property
-    def axes(self) -> list[Axis]:
-        return [track.axis for track in self.tracks]
 
     @property
     def now(self) -> int:
@@ -204,7 +202,8 @@ class Rig:
     def enable(self) -> Rig:
         self.step(3)
         self.send(m.Enable())
-        self.until(lambda: self.state is State.READY)
+        self.until(lambda: self.state is not State.CALIBRATING)
+        assert self.state is State.READY, self.machine.reason
         return self
 
     def hold(self, cycles: int = 200) -> Rig:

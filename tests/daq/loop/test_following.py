@@ -10,8 +10,8 @@ from daq.stream import messages as m
 from daq.stream.errors import RefusedError
 
 
-def arm() -> Rig:
-    return Rig("laas4", posture_rad=(0.0, -1.57, 0.0, 0.0)).enable().home_by_truth()
+def arm(joint4_rad: float = 0.0) -> Rig:
+    return Rig("laas4", posture_rad=(0.0, -1.57, 0.0, joint4_rad)).enable().home_by_truth()
 
 
 def test_a_joint_that_cannot_follow_stops_the_robot() -> None:
@@ -30,15 +30,15 @@ def test_a_joint_that_cannot_follow_stops_the_robot() -> None:
     assert rig.event_texts("limit") == [rig.machine.reason]
 
 
-@pytest.mark.parametrize("speed", [1.0, -4.0])
-def test_a_constant_speed_ends_before_the_limit(speed: float) -> None:
-    rig = arm()
+@pytest.mark.parametrize(("speed", "start_rad"), [(1.0, 5.0), (-4.0, 0.0)])
+def test_a_constant_speed_ends_before_the_limit(speed: float, start_rad: float) -> None:
+    rig = arm(start_rad)
     joint = rig.robot.joints[3].limits
     rig.send(m.SetMode(mode="hold"))
     rig.send(m.SetMode(mode="velocity", joints=("joint4",), target=(speed,)))
     track = rig.loop.cycle.control.tracks[3]
     rig.until(lambda: track.mode is Mode.HOLD, cycles=12_000)
-    rig.step(1500)
+    rig.step(600)
 
     assert rig.state is State.ACTIVE
     assert joint.position_min_rad < track.axis.position_rad < joint.position_max_rad
@@ -50,7 +50,7 @@ def test_a_constant_speed_ends_before_the_limit(speed: float) -> None:
 def test_asking_again_does_not_keep_the_robot_moving(command: m.AnyCommand) -> None:
     rig = Rig("bench1").enable()
     rig.send(m.SetMode(mode="velocity", target=(5.0,)))
-    rig.step(1000)
+    rig.step(500)
     control = rig.loop.cycle.control
     for _ in range(100):
         if rig.state is not State.ACTIVE or control.is_at_rest:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from acceptance import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from loop_rig import Rig
@@ -144,9 +145,8 @@ def undisturbed(kind: str) -> Late:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=12)
+@settings(max_examples=examples(20))
 @given(skipped=skips)
-@example(skipped=[0] * 30)
 @example(skipped=[4] * 30)
 @example(skipped=[60] * 20)
 @example(skipped=[0, 0, CATCH_UP_MAX + 1, 0, CATCH_UP_MAX])
@@ -162,7 +162,7 @@ def test_references_are_where_the_clock_says(kind: str, skipped: list[int]) -> N
 
 
 @given(skipped=st.lists(st.integers(0, CATCH_UP_MAX), max_size=20))
-@settings(max_examples=15)
+@settings(max_examples=examples(20))
 def test_a_constant_speed_is_kept_over_every_gap(skipped: list[int]) -> None:
     """By arithmetic: what is travelled is the speed times the time that has passed."""
     late = Late("slower", [0] * 150 + skipped)
@@ -171,8 +171,9 @@ def test_a_constant_speed_is_kept_over_every_gap(skipped: list[int]) -> None:
     assert (late.speeds_rad_s[150:] == 1.0).all()
 
 
-@pytest.mark.parametrize("kind", ["velocity", "play"])
-@pytest.mark.parametrize("pause", [CATCH_UP_MAX + 1, 35, 60])
+@pytest.mark.parametrize(
+    ("kind", "pause"), [("velocity", CATCH_UP_MAX + 1), ("velocity", 60), ("play", 35)]
+)
 def test_a_long_pause_only_delays(kind: str, pause: int) -> None:
     """Boards have usually stopped by themselves by then: nobody expects a leap."""
     late, in_time = Late(kind, [0] * 99 + [pause]), undisturbed(kind)
@@ -200,7 +201,7 @@ def test_samples_tell_the_same() -> None:
     assert skipped.tolist() == [0, 3, 0, 7, 20, 0, 1] * 4
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(20))
 @given(skipped=st.lists(st.integers(0, CATCH_UP_MAX), max_size=20))
 @example(skipped=[5, 5, 5])
 def test_a_reference_that_is_let_go_keeps_to_the_clock_too(skipped: list[int]) -> None:
