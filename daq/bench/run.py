@@ -15,31 +15,11 @@ from collections.abc import Generator
 import msgspec
 
 from daq.bench.diagnosis import Diagnosis, find_encoder_gap, find_obstacle
-from daq.bench.plan import (
-    SWING_RAD,
-    SWINGS,
-    BenchPlan,
-    run_up_rad,
-    swing_s,
-)
+from daq.bench.plan import SWING_RAD, SWINGS, BenchPlan, run_up_rad, swing_s
 from daq.bench.settling import Look, SettlingDetector
 from daq.loop.setup import Loop
-from daq.recording.bench_events import (
-    PLAN,
-    PLATEAU,
-    PLATEAU_DATA,
-    PLATEAU_END,
-    PROBLEM,
-    RAMP,
-    RAMP_END,
-    SETTLED,
-    STEP,
-    STEP_END,
-    SWING,
-    SWING_END,
-    UNSETTLED,
-    PlateauData,
-)
+from daq.recording import bench_events
+from daq.recording.bench_events import PlateauData
 from daq.recording.states import State
 from daq.stream import messages as m
 from daq.stream.errors import RefusedError
@@ -128,7 +108,7 @@ class BenchRun:
         cycle, header = self._loop.cycle, self._plan.header
         while any(unit.replies is None for unit in cycle.units):
             yield
-        self._note(PLAN, msgspec.json.encode(header).decode(), severity="debug")
+        self._note(bench_events.PLAN, msgspec.json.encode(header).decode(), severity="debug")
         self._command(m.Enable())
         yield from self._wait_for(State.READY)
         if header.kind == "mounted":
@@ -179,7 +159,7 @@ class BenchRun:
             yield from self._until_at_rest()
         self._set_mode("velocity", speed_rad_s)
         count = plan.header.plateaus
-        self._note(PLATEAU, f"plateau {number} of {count}: {speed_rad_s:+.4g} rad/s")
+        self._note(bench_events.PLATEAU, f"plateau {number} of {count}: {speed_rad_s:+.4g} rad/s")
         self._note_data(PlateauData(joint_velocity_rad_s=speed_rad_s))
         began_s = self._now_s
         self._target_rad_s = speed_rad_s * self._motor_per_joint
@@ -200,7 +180,7 @@ class BenchRun:
                     PlateauData(joint_velocity_rad_s=speed_rad_s, cause=why.code, remark=why.text)
                 )
                 text = f"plateau {number} at {speed_rad_s:+.4g} rad/s: {why.text}"
-                self._note(UNSETTLED, text, severity="warning")
+                self._note(bench_events.UNSETTLED, text, severity="warning")
                 yield from self._stop()
                 if window_rad is None:
                     yield from self._coast()
@@ -210,13 +190,13 @@ class BenchRun:
             while not self._is_past(near):
                 yield
         text = f"plateau {number} settled after {self._now_s - began_s:.2f} s"
-        self._note(SETTLED, text, severity="debug")
+        self._note(bench_events.SETTLED, text, severity="debug")
         if window_rad is not None:
             while not self._is_past(far):
                 yield
         else:
             yield from self._measure(dwell_s)
-        self._note(PLATEAU_END, f"plateau {number} is over", severity="debug")
+        self._note(bench_events.PLATEAU_END, f"plateau {number} is over", severity="debug")
         if window_rad is not None:
             yield from self._stop()
 
@@ -286,7 +266,7 @@ class BenchRun:
         began_s, rest_rad = self._now_s, self._axis.position_rad
         count_rad = math.tau / self._axis.joint.drive.encoder_counts_per_turn
         moved_rad = _MOVED_COUNTS * count_rad / abs(self._motor_per_joint)
-        self._note(RAMP, f"current ramp {number} of {self._plan.breakaways}")
+        self._note(bench_events.RAMP, f"current ramp {number} of {self._plan.breakaways}")
         while abs(self._axis.position_rad - rest_rad) < moved_rad:
             level = _RAMP_START + _RAMP_PER_S * (self._now_s - began_s)
             current_a = level * friction_a
@@ -294,7 +274,7 @@ class BenchRun:
                 break
             self._set_mode("current", sign * current_a)
             yield
-        self._note(RAMP_END, f"current ramp {number} is over", severity="debug")
+        self._note(bench_events.RAMP_END, f"current ramp {number} is over", severity="debug")
         yield from self._stop()
 
     def _step_current(self, number: int, sign: float) -> Part:
@@ -305,7 +285,9 @@ class BenchRun:
         current_a = max(self._plan.step_iq_a, 1.8 * self._friction_iq_a)
         current_a = min(current_a, 0.8 * self._axis.current_max_a)
         count = self._plan.steps
-        self._note(STEP, f"current step {number} of {count}: {sign * current_a:+.3g} A")
+        self._note(
+            bench_events.STEP, f"current step {number} of {count}: {sign * current_a:+.3g} A"
+        )
         began_s = self._now_s
         self._set_mode("current", sign * current_a)
         while abs(self._axis.velocity_rad_s) < fastest_rad_s:
@@ -318,7 +300,7 @@ class BenchRun:
             if self._now_s - began_s > _COAST_MAX_S:
                 break
             yield
-        self._note(STEP_END, f"current step {number} is over", severity="debug")
+        self._note(bench_events.STEP_END, f"current step {number} is over", severity="debug")
         yield from self._stop()
 
     # --- load arm ---------------------------------------------------------------------------------
@@ -332,12 +314,12 @@ class BenchRun:
         for number, side in enumerate([*sides, 0.0], 1):
             target_rad = start_rad + side
             if side:
-                self._note(SWING, f"swing {number} of {len(sides)}")
+                self._note(bench_events.SWING, f"swing {number} of {len(sides)}")
             duration_s = swing_s(target_rad - position_rad)
             self._set_mode("position", target_rad, duration_s=duration_s)
             yield from self._until_at_rest()
             if side:
-                self._note(SWING_END, f"swing {number} is over", severity="debug")
+                self._note(bench_events.SWING_END, f"swing {number} is over", severity="debug")
                 self.done += 1
             position_rad = target_rad
 
@@ -376,7 +358,7 @@ class BenchRun:
         self._loop.cycle.events.add(kind, text, severity=severity, source=self._axis.joint.name)
 
     def _note_data(self, data: PlateauData) -> None:
-        self._note(PLATEAU_DATA, msgspec.json.encode(data).decode(), severity="debug")
+        self._note(bench_events.PLATEAU_DATA, msgspec.json.encode(data).decode(), severity="debug")
 
     # --- when it goes wrong -----------------------------------------------------------------------
 
@@ -384,7 +366,7 @@ class BenchRun:
         self.problem_code = code
         self.problem = problem or "the bench test could not go on"
         is_known = problem == self._loop.cycle.machine.reason
-        self._note(PROBLEM, self.problem, severity="debug" if is_known else "error")
+        self._note(bench_events.PROBLEM, self.problem, severity="debug" if is_known else "error")
         self.is_over = True
 
     def _refuse_obstacles(self) -> None:

@@ -99,7 +99,7 @@ class SettlingDetector:
         if not self._looks:
             return Unsettled("no-looks", "it was given up at once")
         before, after = self._halves()
-        speed_rad_s = _speed(self._looks)
+        speed_rad_s = sum(look.velocity_rad_s for look in self._looks) / len(self._looks)
         target = self._target_rad_s
         if self._is_saturated():
             return Unsettled(
@@ -147,7 +147,3 @@ class SettlingDetector:
 
 def _mean_lag(looks: list[Look]) -> float:
     return sum(look.lag_rad for look in looks) / len(looks) if looks else math.nan
-
-
-def _speed(looks: deque[Look]) -> float:
-    return sum(look.velocity_rad_s for look in looks) / len(looks)

@@ -96,8 +96,7 @@ class Handler:
             raise RefusedError("not-now", text, reason="not-armed")
         for unit in self._cycle.units:
             if unit.replies is None or unit.missed:
-                text = f"board {unit.port.name} on {unit.board.link.name} does not answer"
-                text += ": see `armature doctor`"
+                text = f"{unit.title} does not answer: see `armature doctor`"
                 raise RefusedError("not-now", text, reason="no-answer")
             if unit.is_enabled:
                 text = f"board {unit.port.name} has not switched off yet: try again"
@@ -258,7 +257,7 @@ class Handler:
         upload = self._upload
         if upload is None:
             raise RefusedError("not-now", _NOT_ANNOUNCED, reason="not-announced")
-        if not upload.is_complete:
+        if upload.missing:
             text = f"{upload.missing} rows of the trajectory are missing"
             raise RefusedError("not-now", text, reason="missing-rows")
         self._require("play", State.READY, State.ACTIVE)

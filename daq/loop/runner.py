@@ -150,9 +150,7 @@ class Runner:
 
         def minimal(_deadline_ns: int, _woke_ns: int, _skipped: int) -> None:
             for unit in self._cycle.units:
-                with contextlib.suppress(
-                    Exception
-                ):  # the others must be stopped even if one is broken
+                with contextlib.suppress(Exception):  # the others must be stopped all the same
                     unit.exchange(self._clock.now_ns)
             machine.step()
 

@@ -25,8 +25,6 @@ from daq.loop.schedule import Chore
 from daq.loop.tracks.control import LoopControl
 from daq.robot.description import DrivenRobot
 from daq.samples.batches import SCHEMA, BoardInfo, Event, Session
-from daq.samples.sample import SampleLayout
-from firmware_protocol.codec import command_codec
 from firmware_protocol.fingerprint import fingerprint
 
 PERIOD_NS = 1_000_000
@@ -80,12 +78,6 @@ def make_session(
         is_virtual=is_virtual,
         link=link,
     )
-
-
-def sample_layout(robot: DrivenRobot, boards: Sequence[Board]) -> SampleLayout:
-    """Return where things are in the samples of a robot on these links."""
-    sizes = [command_codec(board.profile, board.link.framing).size for board in boards]
-    return SampleLayout(len(robot.joints), sizes)
 
 
 def make_loop(

@@ -258,13 +258,8 @@ class _JointPlan:
 
     def check(self, duration_s: float) -> None:
         """Check that speed and acceleration stay inside their limits."""
-        peaks = zip(
-            self._peaks(duration_s),
-            (self.speed, self.acceleration),
-            ("rad/s", "rad/s²"),
-            strict=True,
-        )
-        for value, limit, unit in peaks:
+        limits = ((self.speed, "rad/s"), (self.acceleration, "rad/s²"))
+        for value, (limit, unit) in zip(self._peaks(duration_s), limits, strict=True):
             if not value <= limit * _SLACK:
                 message = f"a move within {duration_s:.4g} s needs {value:.4g} {unit}"
                 message += f", limit {limit:.4g} {unit}; give it more time"
@@ -274,9 +269,8 @@ class _JointPlan:
 
     def _peaks(self, duration_s: float) -> tuple[float, float]:
         ends = (self._way, duration_s * self.dq, duration_s * self.end_dq)
-        return quintic.peak_speed(*ends) / duration_s, quintic.peak_acceleration(
-            *ends
-        ) / duration_s**2
+        speed, acceleration = quintic.peak_speed(*ends), quintic.peak_acceleration(*ends)
+        return speed / duration_s, acceleration / duration_s**2
 
     def check_way(self, duration_s: float) -> None:
         """Check that the position stays inside its limits; long moves from speed may leave them."""

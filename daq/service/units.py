@@ -42,13 +42,10 @@ class Service:
     """What is to be installed.
 
     Attributes:
-        robot: The robot.
         robot_argument: The loop's option for it: its name, or the path of its file.
-        link: What carries the frames.
         link_argument: The same as people type it.
         program: The words that run `armature`, the first an absolute path.
         code: Directories that the program is read from.
-        recordings: Where recordings go.
         bind: Addresses `tcp://HOST:PORT` that the loop listens on too.
         keys: Directory of the robot's keys, needed for those.
         plotjuggler_port: Where the loop publishes for PlotJuggler on this computer.

@@ -11,7 +11,7 @@ from daq.links.address import LinkAddress, LinkKind
 from daq.loop.agenda import Agenda
 from daq.loop.runner import Runner
 from daq.loop.schedule import Chore
-from daq.loop.setup import PERIOD_NS, make_loop, make_session, sample_layout
+from daq.loop.setup import PERIOD_NS, make_loop, make_session
 from daq.robot.load import load_robot, robot_text
 from daq.samples.batches import (
     SAMPLES_PER_BATCH,
@@ -105,10 +105,9 @@ def _simulate(made_s: float) -> tuple[bytes, Header, Samples]:
         loop.cycle.schedule[Chore.AGENDA] = agenda.step
         duration_ns = round((_CALIBRATION_S + made_s) * 1e9)
         Runner(loop.cycle, opened, period_ns=PERIOD_NS, duration_ns=duration_ns).run()
-        layout = sample_layout(robot, opened.boards)
     assert not agenda.problem, agenda.problem
     per_batch_ns = SAMPLES_PER_BATCH * PERIOD_NS
     first, last = (round(t_s * 1e9 / per_batch_ns) for t_s in (_CALIBRATION_S, duration_ns * 1e-9))
     kept = made[first:last]
-    samples = layout.view(b"".join(payload for _, payload in kept)).copy()
+    samples = loop.cycle.layout.view(b"".join(payload for _, payload in kept)).copy()
     return encode_session(session), decode_header(kept[0][0]), samples

@@ -68,12 +68,9 @@ class RunOptions:
         homes: Then find every joint's zero.
         play: Then follow this trajectory, and end.
         bench: Drive this plan of a bench test instead, and end.
-        bind: Further addresses to listen on.
         keys: Directory of the keys that those need.
-        plotjuggler_port: Publish for PlotJuggler there.
         recording: Name of a recording to ask the recorder for; empty for one of its own choice,
             None for none.
-        ends_on_fault: Whether a fault ends the loop.
     """
 
     robot: str

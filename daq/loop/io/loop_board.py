@@ -40,6 +40,7 @@ class LoopBoard:
     ) -> None:
         self.port = port
         self.board = board
+        self.title = f"board {port.name} on {board.link.name}"
         framing, profile = board.link.framing, board.profile
         self.command_codec = command_codec(profile, framing)
         self.reply_codec = reply_codec(profile, framing)

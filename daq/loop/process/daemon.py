@@ -14,7 +14,7 @@ from daq.loop.process.event_log import EventLog, EventWriter
 from daq.loop.process.watches import GatewayWatch
 from daq.loop.runner import Ending, Runner
 from daq.loop.schedule import Chore
-from daq.loop.setup import PERIOD_NS, Loop, make_loop, sample_layout
+from daq.loop.setup import PERIOD_NS, Loop, make_loop
 from daq.robot.description import DrivenRobot
 from daq.samples.batches import (
     KIND_BATCH,
@@ -43,16 +43,13 @@ class Options:
     """How the daemon runs.
 
     Attributes:
-        runtime: Where its sockets and its spool are.
         bind: Further addresses `tcp://HOST:PORT`.
         keys: The robot's keys, needed for those.
         plotjuggler_port: Publish for PlotJuggler on this port of the loopback interface.
         recording: Begin a recording of this name at once; empty for one of the recorder's choice,
             None for none.
         duration_s: End after so long; None for never.
-        ends_on_fault: Whether a fault ends the loop.
         profile: Wire format in place of the robot file's.
-        is_armed: Whether motors may be enabled.
         is_mock: Whether no real motor can move.
         events_to: A pipe that gets the events, in place of a log.
     """
@@ -111,15 +108,6 @@ class Daemon:
                 plotjuggler_port=options.plotjuggler_port,
             )
             stack.callback(gateway.close)
-            layout = sample_layout(robot, boards)
-            for old in options.runtime.spools[:-_OLD_SPOOLS_KEPT]:
-                old.unlink(missing_ok=True)
-            self._spool = SpoolWriter(
-                options.runtime.spool(session.session),
-                frame_record(KIND_SESSION, self._session),
-                payload_max=SAMPLES_PER_BATCH * layout.size,
-            )
-            stack.callback(self._spool.close, unlink=False)
             clock = MonotonicClock(spin_ns=round(robot.timing.spin_us * 1e3))
             self.loop: Loop = make_loop(
                 robot,
@@ -134,6 +122,14 @@ class Daemon:
                 is_armed=options.is_armed,
                 is_mock=options.is_mock,
             )
+            for old in options.runtime.spools[:-_OLD_SPOOLS_KEPT]:
+                old.unlink(missing_ok=True)
+            self._spool = SpoolWriter(
+                options.runtime.spool(session.session),
+                frame_record(KIND_SESSION, self._session),
+                payload_max=SAMPLES_PER_BATCH * self.loop.cycle.layout.size,
+            )
+            stack.callback(self._spool.close, unlink=False)
             self._commands = CommandPort(gateway.commands, self.loop.handler)
             self._gateway_watch = GatewayWatch(gateway, self.loop.cycle.events, now_ns=clock.now_ns)
             self._clock = clock

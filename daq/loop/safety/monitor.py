@@ -125,7 +125,7 @@ class BoardGuard:
         state = self._machine.state
         if state is State.ACTIVE or state is State.READY:
             if not unit.is_ready:
-                self._lost_enable()
+                self._report_fault()
             for guard in self._axes:
                 guard.check(raws)
             if unit.lowest_raw <= raws[unit.voltage_at] <= unit.highest_raw:
@@ -150,8 +150,8 @@ class BoardGuard:
         self._unreadable += 1
         if self._unreadable >= self._safety.unreadable_cycles:
             self._trip_board(
-                f"board {unit.port.name} on {unit.board.link.name}: {self._unreadable} replies in "
-                f"a row could not be read; likely {_LIKELY_CAUSE[outcome]}. See `armature doctor`",
+                f"{unit.title}: {self._unreadable} replies in a row could not be read; likely "
+                f"{_LIKELY_CAUSE[outcome]}. See `armature doctor`",
                 outcome.name.lower(),
             )
             self._unreadable = 0
@@ -162,33 +162,22 @@ class BoardGuard:
             return
         self._stale += 1
         if self._stale >= self._safety.stale_cycles:
-            unit = self._unit
             self._trip_board(
-                f"board {unit.port.name} on {unit.board.link.name}: {self._stale} replies in a row "
-                "did not confirm our commands (its index or clock stands still); likely the board "
-                "hangs or another program talks to it",
+                f"{self._unit.title}: {self._stale} replies in a row did not confirm our commands "
+                "(its index or clock stands still); likely the board hangs or another program "
+                "talks to it",
                 "unconfirmed",
             )
             self._stale = 0
 
-    def _lost_enable(self) -> None:
-        if self._unit.fault is not None:
-            self._report_fault()
-            return
-        self._trip_board(
-            f"board {self._unit.port.name} on {self._unit.board.link.name} is no longer enabled, "
-            "without reporting a fault; likely it has lost its supply and rebooted",
-            "not-enabled",
-        )
-
     def _report_fault(self) -> None:
-        fault = self._unit.fault
+        unit, fault = self._unit, self._unit.fault
         if fault is not None:
-            self._trip_board(
-                f"board {self._unit.port.name} on {self._unit.board.link.name} reports error "
-                f"{fault.code}, {fault.meaning}. {fault.remedy} (`armature send reset`)",
-                f"error-{fault.code}",
-            )
+            text = f"{unit.title} reports error {fault.code}, {fault.meaning}. {fault.remedy}"
+            self._trip_board(f"{text} (`armature send reset`)", f"error-{fault.code}")
+        else:
+            text = f"{unit.title} is no longer enabled, without reporting a fault; likely it has "
+            self._trip_board(f"{text}lost its supply and rebooted", "not-enabled")
 
     def _strike(self) -> None:
         if self._strikes.add("bus", self._safety.bus_voltage_cycles):

@@ -17,6 +17,7 @@ _FOLLOWING = (Mode.HOLD, Mode.POSITION, Mode.VELOCITY, Mode.PLAY, Mode.HOME)
 """Modes in which the board controls position or velocity, so that there is a reference."""
 _TORQUE_CARRYING = (Mode.HOLD, Mode.POSITION, Mode.PLAY, Mode.HOME)
 """Modes whose motions begin with the feed-forward torque that there is."""
+_NO_GAINS = Gains(kp_a_per_rad=0.0, kd_a_s_per_rad=0.0)
 
 
 class Track:
@@ -73,11 +74,7 @@ class Track:
         self._motion, self._k = motion, 1
         if mode not in _TORQUE_CARRYING:
             self._absorb_torque()
-        gains = self._gains.get(mode)
-        if gains is None:
-            self._slew(0.0, 0.0, 0.0, iq_ff_a)
-        else:
-            self._slew(gains.kp_a_per_rad, gains.kd_a_s_per_rad, gains.ki_a_per_rad_s, iq_ff_a)
+        self._slew(self._gains.get(mode, _NO_GAINS), iq_ff_a)
 
     def present(self) -> tuple[float, float, float]:
         """Return where a new motion must begin: at the reference, or where the joint is."""
@@ -98,8 +95,7 @@ class Track:
                 # Without gains the joint went its own way: lead it from where it is now.
                 self._motion = None
                 self.lead(self.axis.position_rad, 0.0, 0.0)
-            ff_a = self._goal.iq_ff_a
-            self._slew(gains.kp_a_per_rad, gains.kd_a_s_per_rad, gains.ki_a_per_rad_s, ff_a)
+            self._slew(gains, self._goal.iq_ff_a)
 
     def switch_off(self) -> None:
         """Drop every control law at once: the motors have no current any more."""
@@ -157,9 +153,10 @@ class Track:
         self._law.iq_ff_a += torque_nm * self.axis.amperes_per_nm
         self.reference = position_rad, velocity_rad_s, 0.0
 
-    def _slew(self, kp: float, kd: float, ki: float, ff_a: float) -> None:
+    def _slew(self, gains: Gains, ff_a: float) -> None:
         law, share = self._law, 1.0 / self._blend_cycles
-        self._goal = goal = Law(kp, kd, ki if self.axis.has_integrator else 0.0, ff_a)
+        ki = gains.ki_a_per_rad_s if self.axis.has_integrator else 0.0
+        self._goal = goal = Law(gains.kp_a_per_rad, gains.kd_a_s_per_rad, ki, ff_a)
         self._change = Law(
             share * (goal.kp_a_per_rad - law.kp_a_per_rad),
             share * (goal.kd_a_s_per_rad - law.kd_a_s_per_rad),

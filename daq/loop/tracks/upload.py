@@ -26,11 +26,6 @@ class Upload:
         self.playback = Playback(len(robot.joints), has_torque=has_torque)
 
     @property
-    def is_complete(self) -> bool:
-        """Whether every announced row has come."""
-        return self.playback.rows == self._announced
-
-    @property
     def missing(self) -> int:
         """Rows still to come."""
         return self._announced - self.playback.rows
