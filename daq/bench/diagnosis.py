@@ -4,22 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from daq.bench.settling import Look
-
-
-class Diagnosis(NamedTuple):
-    """What most likely happened.
-
-    Attributes:
-        code: `hit`, `never-moved` or `encoder-gap`.
-        text: What to tell the person at the bench.
-    """
-
-    code: str
-    text: str
-
+from daq.bench.settling import Diagnosis, Look
 
 _STUCK, _STUCK_S, _LOOKS_MIN = 0.1, 0.09, 3
 _REPLY_AGE_S = 0.004

@@ -56,12 +56,10 @@ class BenchPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Everything that the loop must know to drive a bench test.
 
     Attributes:
-        header: What the recording will say.
         plateaus: In the order in which they are driven.
         turns: Whole motor turns that a plateau lasts at least.
         settle_max_s: A plateau that has not settled after this long is given up.
         breakaways: Slow current ramps from rest.
-        steps: Current steps.
         expected_iq_a: Current that friction is expected to take, until it was measured.
         step_iq_a: Current of a step.
         gains: Of the velocity PI, as in the robot that is driven.

@@ -14,9 +14,9 @@ from collections.abc import Generator
 
 import msgspec
 
-from daq.bench.diagnosis import Diagnosis, find_encoder_gap, find_obstacle
+from daq.bench.diagnosis import find_encoder_gap, find_obstacle
 from daq.bench.plan import SWING_RAD, SWINGS, BenchPlan, run_up_rad, swing_s
-from daq.bench.settling import Look, SettlingDetector
+from daq.bench.settling import Diagnosis, Look, SettlingDetector
 from daq.loop.setup import Loop
 from daq.recording import bench_events
 from daq.recording.bench_events import PlateauData

@@ -32,13 +32,8 @@ class Look:
     iq_a: float
 
 
-class Unsettled(NamedTuple):
-    """Why a plateau has not settled.
-
-    Attributes:
-        code: `no-looks`, `saturated`, `falls-behind`, `oscillates` or `still-changes`.
-        text: The same for people, with numbers and what to do.
-    """
+class Diagnosis(NamedTuple):
+    """What most likely happened: in a word, and for people with numbers and what to do."""
 
     code: str
     text: str
@@ -94,22 +89,22 @@ class SettlingDetector:
         level_a = self._kp * abs(_mean_lag(after))
         return self._kp * abs(drift_rad) <= max(TOLERANCE * level_a, TOLERANCE_A)
 
-    def problem(self) -> Unsettled:
+    def problem(self) -> Diagnosis:
         """Return why it has not settled."""
         if not self._looks:
-            return Unsettled("no-looks", "it was given up at once")
+            return Diagnosis("no-looks", "it was given up at once")
         before, after = self._halves()
         speed_rad_s = sum(look.velocity_rad_s for look in self._looks) / len(self._looks)
         target = self._target_rad_s
         if self._is_saturated():
-            return Unsettled(
+            return Diagnosis(
                 "saturated",
                 f"the current is saturated at its limit of {self._limit_a:.3g} A while the motor "
                 f"turns at {speed_rad_s:.4g} of {target:.4g} rad/s: drive it slower (--speed-max) "
                 "or raise the joint's current_max_a",
             )
         if self._is_ramping:
-            return Unsettled(
+            return Diagnosis(
                 "falls-behind",
                 f"it turns at {speed_rad_s:.4g} of {target:.4g} rad/s and falls behind; the PI is "
                 f"badly tuned, {self._advice}",
@@ -118,13 +113,13 @@ class SettlingDetector:
         swing_rad, level_rad = max(lags_rad) - min(lags_rad), abs(_mean_lag(after))
         is_one_way = swing_rad < 1.5 * abs(lags_rad[-1] - lags_rad[0])
         if swing_rad > max(0.2 * level_rad, 0.05) and not is_one_way:
-            return Unsettled(
+            return Diagnosis(
                 "oscillates",
                 f"it oscillates: the lag swings by {swing_rad:.3g} rad around {level_rad:.3g} rad "
                 f"at the motor; the PI is badly tuned, {self._advice}",
             )
         drift_a = self._kp * (_mean_lag(after) - _mean_lag(before)) if before and after else 0.0
-        return Unsettled(
+        return Diagnosis(
             "still-changes",
             f"the current still changes by {1e3 * drift_a:.2g} mA in {self._window_s:.2g} s (at "
             f"{speed_rad_s:.4g} of {target:.4g} rad/s): wait longer (--settle-max), or "

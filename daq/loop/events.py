@@ -17,7 +17,6 @@ class Events:
 
     Attributes:
         seq: The present sample's number.
-        t_ns: The present cycle's time.
         latest: The last ones, for the status.
     """
 

@@ -22,7 +22,6 @@ class MotionLimitError(MotionError):
     """A motion would exceed a limit.
 
     Attributes:
-        joint: Name of the joint.
         value: What it would reach.
         limit: What it may reach.
         row: The trajectory's row concerned, where there is one.

@@ -84,11 +84,9 @@ class Travel:
     Speed rises and falls as 3s² - 2s³; a way too short for the speed is done more slowly.
 
     Args:
-        start: Where it begins.
         way: How far it goes, signed.
         speed: How fast at most.
         ramp_s: Time in which it reaches that speed.
-        period_s: Time between two rows.
     """
 
     def __init__(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_right
-from collections.abc import Iterable
 
 from daq.motion.errors import MotionError
 from daq.motion.moves import Row
@@ -17,27 +16,23 @@ class Playback:
     """Rows of little-endian doubles, in chunks as they came.
 
     A chunk stays as it is: joining them would hold up the loop for as long as copying takes.
-
-    Args:
-        chunks: Whole rows each; more may be appended.
-
-    Raises:
-        MotionError: A chunk does not hold whole rows.
     """
 
     __slots__ = ("_chunk", "_chunks", "_ends", "_first", "_none", "_pack", "_until")
 
-    def __init__(self, joints: int, *, has_torque: bool, chunks: Iterable[bytes] = ()) -> None:
+    def __init__(self, joints: int, *, has_torque: bool) -> None:
         self._pack = struct.Struct(f"<{joints * (3 if has_torque else 2)}d")
         self._none = () if has_torque else (0.0,) * joints
         self._chunks: list[bytes] = []
         self._ends: list[int] = []
         self._chunk, self._first, self._until = b"", 0, 0
-        for chunk in chunks:
-            self.append(chunk)
 
     def append(self, chunk: bytes) -> None:
-        """Add rows at the end."""
+        """Add whole rows at the end.
+
+        Raises:
+            MotionError: The chunk does not hold whole rows.
+        """
         rows, rest = divmod(len(chunk), self._pack.size)
         if rest or not rows:
             raise MotionError(

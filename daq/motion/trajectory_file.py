@@ -52,8 +52,6 @@ class Trajectory:
 
     Attributes:
         rows: Shape (rows, 2 or 3 times joints): q, dq and, where there is one, torque.
-        joints: How many joints.
-        period_s: Time between two rows.
         is_resampled: Whether the file had another rate.
     """
 

@@ -58,7 +58,7 @@ class PlateauData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     Attributes:
         joint_velocity_rad_s: What was commanded.
-        cause: Why it was given up, in a word (`daq.bench.settling.Unsettled`); empty if it was not.
+        cause: Why it was given up, in a word (`daq.bench.settling`); empty if it was not.
         remark: The same for people.
     """
 

@@ -42,7 +42,6 @@ class OpenBoards:
 
     Attributes:
         boards: In the robot file's order.
-        now_ns: The clock.
         sleep_until_ns: Waits; costs nothing on a mock.
         utc_ns: Unix time; on a mock it begins at 0.
         mark: What the mock behind every one of them says of itself; None on real boards. That a

@@ -19,7 +19,6 @@ class LoopBoard:
     """A board and what the loop keeps about it.
 
     Attributes:
-        axes: The joints on it.
         command: Integers of the next command, in wire order.
         replies: The last sound reply's integers; None before there is one.
         missed: Cycles without a sound reply, up to now.

@@ -19,7 +19,6 @@ class Histogram:
 
     Attributes:
         longest_ns: Exactly.
-        count: How many.
     """
 
     __slots__ = ("_counts", "count", "longest_ns")

@@ -33,7 +33,6 @@ class Machine:
     """What the robot is doing as a whole.
 
     Attributes:
-        state: What it does.
         reason: Why it is there, in words.
         trip_code: What was wrong the last time, in a word for programs; empty before.
         is_fault_of_board: Whether the last fault was a board's, its device's or its link's.

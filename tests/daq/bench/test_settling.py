@@ -13,7 +13,7 @@ from acceptance import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daq.bench.settling import TOLERANCE, TOLERANCE_A, WINDOW_S, Look, SettlingDetector, Unsettled
+from daq.bench.settling import TOLERANCE, TOLERANCE_A, WINDOW_S, Diagnosis, Look, SettlingDetector
 
 KP = 0.44
 LIMIT_A = 9.0
@@ -235,7 +235,7 @@ def test_it_says_so_exactly_when_two_windows_agree(lags: list[float], period: in
 # --- why not --------------------------------------------------------------------------------------
 
 
-def problem_after(seen: Iterable[Look], *, is_ramping: bool = False, **changes: float) -> Unsettled:
+def problem_after(seen: Iterable[Look], *, is_ramping: bool = False, **changes: float) -> Diagnosis:
     """What a detector says that has never been content."""
     detector = make_detector(**changes)
     for look in seen:

@@ -241,7 +241,10 @@ def playback_of(
     q = amplitude * np.sin(3.0 * t + phase)[:, np.newaxis]
     dq = 3.0 * amplitude * np.cos(3.0 * t + phase)[:, np.newaxis]
     rows = np.hstack([q, dq, 2.0 + q] if torque else [q, dq])
-    return Playback(1, has_torque=torque, chunks=[rows[:400].tobytes(), rows[400:].tobytes()]), rows
+    playback = Playback(1, has_torque=torque)
+    for chunk in (rows[:400], rows[400:]):
+        playback.append(chunk.tobytes())
+    return playback, rows
 
 
 @given(

@@ -26,7 +26,9 @@ def test_every_row_comes_back(
     rows = np.random.default_rng(0).normal(size=(sum(sizes), width))
     edges = np.cumsum([0, *sizes])
     chunks = [rows[a:b].astype("<f8").tobytes() for a, b in itertools.pairwise(edges)]
-    playback = Playback(joints, has_torque=has_torque, chunks=chunks)
+    playback = Playback(joints, has_torque=has_torque)
+    for chunk in chunks:
+        playback.append(chunk)
     assert playback.rows == sum(sizes)
     assert playback.cycles == sum(sizes) - 1
     none = [] if has_torque else [0.0] * joints
