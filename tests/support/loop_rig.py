@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 import numpy as np
+import pytest
 
 from daq.boards.board import Board
 from daq.loop.io.axis import Axis
@@ -21,6 +23,7 @@ from daq.robot import load_robot, robot_text
 from daq.robot.description import Robot
 from daq.samples.batches import Event, Header, decode_header
 from daq.stream import messages as m
+from daq.stream.errors import RefusedError
 from firmware_protocol import profile_named
 from firmware_protocol.codec import command_codec, reply_codec
 from firmware_protocol.profile import Profile
@@ -262,6 +265,16 @@ def zero_at_index(axis: Axis) -> float:
     return axis.joint.drive.joint_offset_rad * axis.motor_per_joint
 
 
+@contextmanager
+def refused_for(code: str, reason: str, *values: str) -> Iterator[None]:
+    """Expect that a command is refused, with names and numbers in its message."""
+    with pytest.raises(RefusedError) as refusal:
+        yield
+    assert (refusal.value.code, refusal.value.reason) == (code, reason)
+    for value in values:
+        assert value in refusal.value.message
+
+
 # --- tampering with replies -----------------------------------------------------------------------
 
 
@@ -382,6 +395,7 @@ __all__ = [
     "cut_short",
     "for_cycles",
     "of_other_version",
+    "refused_for",
     "silent",
     "with_values",
 ]

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from loop_rig import Rig
+from loop_rig import Rig, refused_for
 
 from daq.recording.states import Mode, State
 from daq.stream import messages as m
@@ -145,15 +145,11 @@ def test_beyond_any_limit_is_refused_at_upload() -> None:
         rows = swing()
         rows[row, column] = value
         rig.send(m.PlayBegin(rows=len(rows)))
-        with pytest.raises(RefusedError) as refusal:
+        with refused_for("out-of-limit", reason, *named):
             for first in range(0, len(rows), 300):
                 rig.send(m.PlayRows(first=first), rows[first : first + 300].tobytes())
-        assert (refusal.value.code, refusal.value.reason) == ("out-of-limit", reason)
-        for text in named:
-            assert text in refusal.value.message
-        with pytest.raises(RefusedError) as refusal:
+        with refused_for("not-now", "missing-rows"):
             rig.send(m.PlayStart())
-        assert (refusal.value.code, refusal.value.reason) == ("not-now", "missing-rows")
         # What was refused may be sent again, better.
         right = swing()
         for first in range(row // 300 * 300, len(right), 300):
@@ -201,13 +197,11 @@ def test_a_new_announcement_replaces_the_old_one() -> None:
     rig.send(m.PlayRows(first=0), ROW)
     upload(rig, swing())
     rig.send(m.PlayStart())
-    with pytest.raises(RefusedError) as refusal:
+    with refused_for("not-now", "busy"):
         rig.send(m.PlayBegin(rows=3))
-    assert (refusal.value.code, refusal.value.reason) == ("not-now", "busy")
     rig.send(m.PlayStop())
-    with pytest.raises(RefusedError) as refusal:
+    with refused_for("not-now", "not-announced"):
         rig.send(m.PlayStart())
-    assert (refusal.value.code, refusal.value.reason) == ("not-now", "not-announced")
 
 
 def test_a_start_outside_reach_is_refused_and_can_be_repeated() -> None:
@@ -217,9 +211,8 @@ def test_a_start_outside_reach_is_refused_and_can_be_repeated() -> None:
     rig.mode("current", 0.45)
     rig.until(lambda: abs(rig.axes[0].velocity_rad_s) > 3.0)
     rig.axes[0].velocity_rad_s = 7.0
-    with pytest.raises(RefusedError, match="joint1") as refusal:
+    with refused_for("out-of-limit", "speed-limit", "joint1"):
         rig.send(m.PlayStart())
-    assert (refusal.value.code, refusal.value.reason) == ("out-of-limit", "speed-limit")
     assert rig.tracks[0].mode is Mode.CURRENT
     rig.step()
     rig.mode("hold")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from loop_rig import ES, Rig, assert_safe_stop, corrupt, silent
+from loop_rig import ES, Rig, assert_safe_stop, corrupt, refused_for, silent
 
 from daq.recording.states import Mode, State
 from daq.stream import messages as m
@@ -220,9 +220,8 @@ def test_play_start_needs_ready_or_active_and_all_rows() -> None:
             assert rig.state is State.ACTIVE
             assert rig.tracks[0].mode is Mode.PLAY
         else:
-            with pytest.raises(RefusedError, match="ready or active") as refusal:
+            with refused_for("not-now", "wrong-state"):
                 rig.send(m.PlayStart())
-            assert (refusal.value.code, refusal.value.reason) == ("not-now", "wrong-state")
 
 
 # --- enabling -------------------------------------------------------------------------------------
@@ -231,18 +230,16 @@ def test_play_start_needs_ready_or_active_and_all_rows() -> None:
 def test_enable_is_refused_without_arm() -> None:
     rig = Rig(is_armed=False)
     rig.step(5)
-    with pytest.raises(RefusedError, match="--arm") as refusal:
+    with refused_for("not-now", "not-armed", "--arm"):
         rig.send(m.Enable())
-    assert (refusal.value.code, refusal.value.reason) == ("not-now", "not-armed")
     rig.step(50)
     assert rig.state is State.IDLE
     assert not any(command.mode & ES for command in rig.commands())
 
 
 def test_enable_is_refused_before_the_first_reply() -> None:
-    with pytest.raises(RefusedError, match="board bench on mock:bench") as refusal:
+    with refused_for("not-now", "no-answer", "board bench on mock:bench"):
         Rig().send(m.Enable())
-    assert (refusal.value.code, refusal.value.reason) == ("not-now", "no-answer")
 
 
 @pytest.mark.parametrize("tamper", [silent, corrupt], ids=["silent", "corrupt"])
@@ -251,9 +248,8 @@ def test_enable_is_refused_while_a_board_is_silent(tamper: Callable[[bytes], byt
     rig.step(5)
     rig.links[1].tamper = tamper
     rig.step(3)
-    with pytest.raises(RefusedError, match="board elbow on mock:elbow") as refusal:
+    with refused_for("not-now", "no-answer", "board elbow on mock:elbow"):
         rig.send(m.Enable())
-    assert (refusal.value.code, refusal.value.reason) == ("not-now", "no-answer")
     assert rig.state is State.IDLE
 
 
@@ -408,25 +404,20 @@ def test_what_is_wrong_is_refused_and_named() -> None:
     rig = active()
     before = everything(rig)
     for name, (command, code, reason, named) in WRONG.items():
-        with pytest.raises(RefusedError) as refusal:
+        with refused_for(code, reason, named):
             rig.send(command)
-        assert (refusal.value.code, refusal.value.reason) == (code, reason), name
-        assert named in refusal.value.message, name
         assert everything(rig) == before, name
 
 
 def test_a_refusal_for_one_joint_leaves_all_as_they_were() -> None:
     rig = Rig("laas4").enable().home_by_truth().hold()
     before = everything(rig)
-    with pytest.raises(RefusedError, match="joint4") as refusal:
+    with refused_for(LIMIT, "current-limit", "joint4"):
         rig.mode("current", 0.1, 0.1, 0.1, 99.0)
-    assert (refusal.value.code, refusal.value.reason) == (LIMIT, "current-limit")
-    with pytest.raises(RefusedError, match="joint4") as refusal:
+    with refused_for(LIMIT, "position-limit", "joint4"):
         rig.mode("position", 0.1, -1.5, 0.1, 7.0)
-    assert (refusal.value.code, refusal.value.reason) == (LIMIT, "position-limit")
-    with pytest.raises(RefusedError, match="joint4") as refusal:
+    with refused_for(LIMIT, "gain-limit", "joint4"):
         rig.send(m.SetGains(kp_a_per_rad=(1.0, 1.0, 1.0, 99.0)))
-    assert (refusal.value.code, refusal.value.reason) == (LIMIT, "gain-limit")
     assert everything(rig) == before
 
 
