@@ -202,6 +202,13 @@ class Rig:
             m.SetMode(mode=mode, target=target, joints=tuple(joints), duration_s=duration_s)
         )
 
+    def upload(self, rows: np.ndarray, *, has_torque: bool = False) -> Rig:
+        """A trajectory: q, dq and perhaps torque of all joints, ready to be started."""
+        self.send(m.PlayBegin(rows=len(rows), has_torque=has_torque))
+        for first in range(0, len(rows), 300):
+            self.send(m.PlayRows(first=first), rows[first : first + 300].tobytes())
+        return self
+
     def enable(self) -> Rig:
         self.step(3)
         self.send(m.Enable())

@@ -60,10 +60,7 @@ def play(rig: Rig, amplitude_rad: float = 0.3, torque_nm: float | None = None) -
     parts = [q, dq]
     if torque_nm is not None:
         parts.append(np.full_like(q, torque_nm))
-    rows = np.hstack(parts)
-    rig.send(m.PlayBegin(rows=len(rows), has_torque=torque_nm is not None))
-    for first in range(0, len(rows), 200):
-        rig.send(m.PlayRows(first=first), rows[first : first + 200].tobytes())
+    rig.upload(np.hstack(parts), has_torque=torque_nm is not None)
     rig.send(m.PlayStart())
 
 

@@ -25,12 +25,6 @@ def swing(seconds: float = 2.0, amplitude_rad: float = 0.3, centre=HANGING_RAD) 
     return np.hstack([q, amplitude_rad * w * np.sin(w * t) * ones])
 
 
-def upload(rig: Rig, rows: np.ndarray, *, has_torque: bool = False, chunk: int = 300) -> None:
-    rig.send(m.PlayBegin(rows=len(rows), has_torque=has_torque))
-    for first in range(0, len(rows), chunk):
-        rig.send(m.PlayRows(first=first), rows[first : first + chunk].tobytes())
-
-
 def homed_arm(hold: int = 300) -> Rig:
     return Rig("laas4").enable().home_by_truth().hold(hold)
 
@@ -38,7 +32,7 @@ def homed_arm(hold: int = 300) -> Rig:
 def test_it_is_tracked_from_another_posture_and_ends_in_hold() -> None:
     rig = homed_arm()
     rows = swing(1.0, 0.1, centre=HANGING_RAD + 0.3)
-    upload(rig, rows)
+    rig.upload(rows)
     begun = rig.now
     answer = rig.send(m.PlayStart())
     assert answer == {"rows": 1001, "duration_s": pytest.approx(1.0)}
@@ -75,7 +69,7 @@ def test_approach_and_end_are_smooth() -> None:
     rig = homed_arm()
     rows = swing(1.0, 0.15, centre=HANGING_RAD + 0.2)[100:850]
     assert np.abs(rows[0, 4:]).max() > 0.4
-    upload(rig, rows)
+    rig.upload(rows)
     begun = rig.now - 2
     rig.send(m.PlayStart())
     rig.until(lambda: not rig.cycle.control.is_playing)
@@ -93,7 +87,7 @@ def test_approach_and_end_are_smooth() -> None:
 @pytest.mark.parametrize("after", [300, 900], ids=["while approaching", "in the middle"])
 def test_play_stop(after: int) -> None:
     rig = homed_arm()
-    upload(rig, swing(centre=HANGING_RAD + 0.3))
+    rig.upload(swing(centre=HANGING_RAD + 0.3))
     rig.send(m.PlayStart())
     rig.step(after)
     begun = rig.now - 2
@@ -106,7 +100,7 @@ def test_play_stop(after: int) -> None:
         assert np.abs(np.diff(position) - 0.5e-3 * (speed[1:] + speed[:-1])).max() < 2e-3
     rig.step(800)
     assert max(abs(axis.velocity_rad_s) for axis in rig.axes) < 0.1
-    upload(rig, swing())
+    rig.upload(swing())
     rig.send(m.PlayStart())
     assert rig.cycle.control.is_playing, "it can be played again"
 
@@ -116,7 +110,7 @@ def test_feed_forward_torque() -> None:
     q_dq = swing(1.0, centre=np.array([rig.tracks[0].reference[0]]))
     torque_nm = 0.5 * np.sin(math.tau * np.arange(len(q_dq)) / 500.0)[:, None]
     rows = np.hstack([q_dq, torque_nm])
-    upload(rig, rows, has_torque=True)
+    rig.upload(rows, has_torque=True)
     rig.send(m.PlayStart())
     rig.until(lambda: not rig.cycle.control.is_playing)
     ff_a = rig.wire(0, "iq_ff_a")
@@ -144,10 +138,8 @@ def test_beyond_any_limit_is_refused_at_upload() -> None:
     for row, column, value, reason, named in BEYOND.values():
         rows = swing()
         rows[row, column] = value
-        rig.send(m.PlayBegin(rows=len(rows)))
         with refused_for("out-of-limit", reason, *named):
-            for first in range(0, len(rows), 300):
-                rig.send(m.PlayRows(first=first), rows[first : first + 300].tobytes())
+            rig.upload(rows)
         with refused_for("not-now", "missing-rows"):
             rig.send(m.PlayStart())
         # What was refused may be sent again, better.
@@ -162,7 +154,7 @@ def test_torque_beyond_the_motors_current_is_refused() -> None:
     rows = np.hstack([swing(), np.zeros((2001, 4))])
     rows[10, 10] = 30.0  # joint 3 makes 0.0276 N·m/A · 31 · 9 A = 7.7 N·m
     with pytest.raises(RefusedError, match=r"joint3.*row 10.*limit 9 A") as refusal:
-        upload(rig, rows, has_torque=True)
+        rig.upload(rows, has_torque=True)
     assert (refusal.value.code, refusal.value.reason) == ("out-of-limit", "torque-limit")
 
 
@@ -195,7 +187,7 @@ def test_a_new_announcement_replaces_the_old_one() -> None:
     rig = homed_arm(hold=1)
     rig.send(m.PlayBegin(rows=3))
     rig.send(m.PlayRows(first=0), ROW)
-    upload(rig, swing())
+    rig.upload(swing())
     rig.send(m.PlayStart())
     with refused_for("not-now", "busy"):
         rig.send(m.PlayBegin(rows=3))
@@ -207,7 +199,7 @@ def test_a_new_announcement_replaces_the_old_one() -> None:
 def test_a_start_outside_reach_is_refused_and_can_be_repeated() -> None:
     """Too fast for where the joint is: nothing changes, and the upload is kept."""
     rig = Rig("bench1").enable()
-    upload(rig, swing(centre=np.array([0.5])))
+    rig.upload(swing(centre=np.array([0.5])))
     rig.mode("current", 0.45)
     rig.until(lambda: abs(rig.axes[0].velocity_rad_s) > 3.0)
     rig.axes[0].velocity_rad_s = 7.0
@@ -225,7 +217,7 @@ def test_a_trajectory_near_the_speed_limit_is_remarked_upon() -> None:
     """4.1 and 4.7 rad/s, the limit is 5."""
     for amplitude_rad, said in ((0.65, 0), (0.75, 4)):
         rig = homed_arm(hold=1)
-        upload(rig, swing(1.0, amplitude_rad))
+        rig.upload(swing(1.0, amplitude_rad))
         rig.send(m.PlayStart())
         events = [event for event in rig.cycle.events.latest if event.kind == "limit"]
         warnings = [event for event in events if event.severity == "warning"]

@@ -133,9 +133,7 @@ def upload(rig: Rig) -> None:
     t_s = np.arange(0.0, 1.0 + PERIOD_S / 2, PERIOD_S)
     q = rig.tracks[0].reference[0] + 0.2 + 0.3 * (1.0 - np.cos(math.pi * t_s))
     rows = np.stack([q, 0.3 * math.pi * np.sin(math.pi * t_s)], axis=1)
-    rig.send(m.PlayBegin(rows=len(rows)))
-    for first in range(0, len(rows), 300):
-        rig.send(m.PlayRows(first=first), rows[first : first + 300].tobytes())
+    rig.upload(rows)
 
 
 @functools.cache
@@ -232,9 +230,7 @@ def test_all_joints_of_a_trajectory_stay_together() -> None:
     pace = np.array([0.1, 0.2, 0.3, 0.4])
     q = start + pace * (1.0 - np.cos(math.tau * t_s))
     rows = np.hstack([q, pace * math.tau * np.sin(math.tau * t_s)])
-    rig.send(m.PlayBegin(rows=len(rows)))
-    for first in range(0, len(rows), 200):
-        rig.send(m.PlayRows(first=first), rows[first : first + 200].tobytes())
+    rig.upload(rows)
     rig.send(m.PlayStart())
     rig.until(lambda: rig.cycle.control._play is not None and rig.cycle.control._play.number == 1)
     row = rig.cycle.control._k - 1 - rig.cycle.control._play._begin

@@ -153,11 +153,7 @@ def upload(rig: Rig, seconds: float = 1.0, amplitude_rad: float = 0.3) -> Rig:
     start = np.array([[axis.position_rad for axis in rig.axes]])
     q = start + amplitude_rad * (1.0 - np.cos(w * t))
     dq = amplitude_rad * w * np.sin(w * t) * np.ones_like(start)
-    rows = np.hstack([q, dq])
-    rig.send(m.PlayBegin(rows=len(rows)))
-    for first in range(0, len(rows), 300):
-        rig.send(m.PlayRows(first=first), rows[first : first + 300].tobytes())
-    return rig
+    return rig.upload(np.hstack([q, dq]))
 
 
 HARMLESS = ("status", "gains", "play-begin", "record-mark", "report", "record-start")
