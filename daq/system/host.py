@@ -1,6 +1,6 @@
 """Checks whether this computer is fit for a 1 kHz loop; reads the kernel's files, changes nothing.
 
-Every path is below `root`, so that a test can show a Raspberry Pi to a machine that is none.
+Every path is below `root`, so that a test can show a Raspberry Pi to any machine.
 """
 
 from __future__ import annotations
