@@ -12,6 +12,7 @@ from typing import Any, NoReturn, Self
 import h5py
 import numpy as np
 
+from daq.errors import DaqError
 from daq.recording.errors import (
     RecordingFormatError,
     RecordingIncompleteError,
@@ -50,7 +51,6 @@ _GROUPS = {SAMPLES: tuple(COLUMNS.values()), **TABLES}
 class _Stored:
     """A dataset as the file describes it; none of its values is read for that."""
 
-    dataset: h5py.Dataset
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -61,7 +61,6 @@ class _Stored:
     def of(cls, dataset: h5py.Dataset) -> Self:
         """Ask h5py for all of it."""
         return cls(
-            dataset,
             str(dataset.name),
             dataset.shape,
             dataset.dtype,
@@ -70,7 +69,9 @@ class _Stored:
         )
 
 
-_Groups = Mapping[str, Mapping[str, _Stored]]
+Groups = Mapping[str, Mapping[str, h5py.Dataset]]
+"""The datasets of a file, by group and name."""
+_StoredGroups = Mapping[str, Mapping[str, _Stored]]
 
 
 def check_version(path: Path, file: h5py.File) -> None:
@@ -108,40 +109,52 @@ def check_version(path: Path, file: h5py.File) -> None:
     )
 
 
-def check_storage(path: Path, file: h5py.File) -> None:
-    """Check that what is read from the file is in the file.
+def check_storage(path: Path, file: h5py.File) -> Groups:
+    """Check that what is read from the file is in the file; return the datasets of its groups.
 
     Raises:
         RecordingFormatError: Something is in another file, or a link.
     """
-    with reading(path):
-        name = stored_elsewhere(file)
-        for group in _GROUPS:
-            if name is None and isinstance(file.get(group), h5py.Group):
-                name = stored_elsewhere(file[group])
-    if name is not None:
+    try:
+        with reading(path):
+            top = own_items(file)
+            groups = {name: own_items(top.get(name)) for name in _GROUPS}
+    except StoredElsewhereError as error:
         raise RecordingFormatError(
             path,
-            f"{name} is stored elsewhere, as nothing is in a recording: copy it into this file",
+            f"{error} is stored elsewhere, as nothing is in a recording: copy it into this file",
             code="stored-elsewhere",
-        )
+        ) from None
+    return {
+        group: {name: item for name, item in items.items() if isinstance(item, h5py.Dataset)}
+        for group, items in groups.items()
+    }
 
 
-def stored_elsewhere(group: h5py.Group) -> str | None:
-    """Return the name of something in a group that is a link, or has its values in another file.
+class StoredElsewhereError(DaqError):
+    """Something is a link, or has its values in another file; its name is the message."""
 
-    Reading it could read any file that this user may read. Nothing is read to find out.
+
+def own_items(group: object) -> dict[str, h5py.Group | h5py.Dataset]:
+    """Return what is in a group; nothing where there is no group.
+
+    Raises:
+        StoredElsewhereError: Some of it is not in the file itself. Reading it could read any file
+            that this user may read; nothing is read to find out.
     """
+    items: dict[str, h5py.Group | h5py.Dataset] = {}
+    if not isinstance(group, h5py.Group):
+        return items
     for name in group:
-        if not isinstance(group.get(name, getlink=True), h5py.HardLink):
-            return str(name)
-        item = group[name]
+        if group.get(name, getlink=True, getclass=True) is not h5py.HardLink:
+            raise StoredElsewhereError(str(name))
+        items[str(name)] = item = group[name]
         if isinstance(item, h5py.Dataset) and (item.is_virtual or item.external):
-            return str(name)
-    return None
+            raise StoredElsewhereError(str(name))
+    return items
 
 
-def check_content(path: Path, file: h5py.File) -> dict[str, Any]:
+def check_content(path: Path, file: h5py.File, datasets: Groups) -> dict[str, Any]:
     """Check that the recording was finished and all is there; return its attributes (`plain`).
 
     Raises:
@@ -157,7 +170,11 @@ def check_content(path: Path, file: h5py.File) -> dict[str, Any]:
             code="unfinished",
         )
     with reading(path):
-        robot, groups = file.get(ROBOT), {name: _datasets(file.get(name)) for name in _GROUPS}
+        robot = file.get(ROBOT)
+        groups = {
+            group: {name: _Stored.of(item) for name, item in items.items()}
+            for group, items in datasets.items()
+        }
     minor = int(attributes["version_minor"])
     expected = [attribute for attribute in ATTRIBUTES if attribute.since_minor <= minor]
     missing = [attribute.name for attribute in expected if attribute.name not in attributes]
@@ -179,13 +196,6 @@ def check_content(path: Path, file: h5py.File) -> dict[str, Any]:
     _check_datasets(path, groups, attributes)
     _check_robot(path, robot, attributes["robot_sha256"])
     return {name: plain(value) for name, value in attributes.items()}
-
-
-def _datasets(group: object) -> dict[str, _Stored]:
-    if not isinstance(group, h5py.Group):
-        return {}
-    items = group.items()
-    return {name: _Stored.of(item) for name, item in items if isinstance(item, h5py.Dataset)}
 
 
 def _check_attributes(
@@ -214,7 +224,7 @@ def _refuse_attribute(path: Path, name: str, value: Any, expected: str, *, code:
     )
 
 
-def _check_datasets(path: Path, groups: _Groups, attributes: Mapping[str, Any]) -> None:
+def _check_datasets(path: Path, groups: _StoredGroups, attributes: Mapping[str, Any]) -> None:
     boards = len(attributes["board_names"])
     widths = {
         ColumnAxis.JOINTS: len(attributes["joint_names"]),

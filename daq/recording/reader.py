@@ -56,8 +56,6 @@ class Column:
 
     Attributes:
         name: With its unit.
-        unit: Empty for what has none.
-        description: One sentence.
         shape: Rows, and joints or boards.
         dtype: Of its values.
     """
@@ -67,10 +65,20 @@ class Column:
         self._path = path
         with reading(path):
             self.name = str(dataset.name).rpartition("/")[2]
-            self.unit = str(dataset.attrs.get("unit", ""))
-            self.description = str(dataset.attrs.get("description", ""))
             self.shape: tuple[int, ...] = dataset.shape
             self.dtype: np.dtype[Any] = dataset.dtype
+
+    @cached_property
+    def unit(self) -> str:
+        """Empty for what has none."""
+        with reading(self._path):
+            return str(self._dataset.attrs.get("unit", ""))
+
+    @cached_property
+    def description(self) -> str:
+        """One sentence."""
+        with reading(self._path):
+            return str(self._dataset.attrs.get("description", ""))
 
     @property
     def codes(self) -> dict[int, str]:
@@ -121,12 +129,17 @@ class Recording(Mapping[str, Column]):
         sample_count: Rows of every column.
     """
 
-    def __init__(self, path: Path, file: h5py.File, attributes: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        file: h5py.File,
+        attributes: dict[str, Any],
+        samples: Mapping[str, h5py.Dataset],
+    ) -> None:
         self.path = path
         self._file = file
         self.attributes = attributes
-        self._columns: dict[str, Column] = {}
-        self.drop_caches()
+        self._columns = {name: Column(data, path) for name, data in samples.items()}
         self.sample_count = len(self._columns["seq"])
 
     def __enter__(self) -> Self:
@@ -316,8 +329,8 @@ def open_recording(path: str | os.PathLike[str]) -> Recording:
     file = _open_file(path)
     try:
         check_version(path, file)
-        check_storage(path, file)
-        return Recording(path, file, check_content(path, file))
+        datasets = check_storage(path, file)
+        return Recording(path, file, check_content(path, file, datasets), datasets[SAMPLES])
     except BaseException:
         with suppress(OSError, RuntimeError):
             file.close()

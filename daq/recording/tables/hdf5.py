@@ -9,7 +9,7 @@ from pathlib import Path
 
 import h5py
 
-from daq.recording.checks import stored_elsewhere
+from daq.recording.checks import StoredElsewhereError, own_items
 from daq.recording.tables.arrays import Arrays, check_file, unusable
 from daq.recording.tables.errors import TableError, damaged
 
@@ -45,17 +45,17 @@ def read_hdf5(
         waiting = deque([("", file, 0)])
         while waiting:
             prefix, group, depth = waiting.popleft()
-            with damaged(path, *_ERRORS):
-                elsewhere = stored_elsewhere(group)
-                items = [] if elsewhere else list(group.items())
-            if elsewhere is not None:
-                problem = f"{elsewhere} is stored elsewhere: copy it into this file"
-                raise TableError(path, problem, code="stored-elsewhere")
+            try:
+                with damaged(path, *_ERRORS):
+                    items = own_items(group)
+            except StoredElsewhereError as error:
+                problem = f"{error} is stored elsewhere: copy it into this file"
+                raise TableError(path, problem, code="stored-elsewhere") from None
             count += len(items)
             found.check_count(count)
             if depth == 0:
                 _read_attributes(found, "", group, attributes)
-            for key, item in items:
+            for key, item in items.items():
                 name = prefix + key
                 if isinstance(item, h5py.Group):
                     if only is None and depth < _DEPTH_MAX and not key.startswith("#"):

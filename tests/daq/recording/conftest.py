@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from recording_maker import make_recording
 
 from daq.boards.board import Board
 from daq.recording import RecordingWriter
@@ -160,3 +162,15 @@ def recorded(
 ) -> Path:
     """The same, as a file. Not to be changed."""
     return _write(tmp_path_factory.mktemp("recorded") / "run.h5", decoder, samples)
+
+
+@pytest.fixture(scope="session")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """300 samples that nothing was measured for. Not to be changed."""
+    return make_recording(tmp_path_factory.mktemp("sound") / "r.h5", {"seq": np.arange(300)})
+
+
+@pytest.fixture
+def file_path(sound: Path, tmp_path: Path) -> Path:
+    """The same, to be changed."""
+    return shutil.copy(sound, tmp_path / "r.h5")

@@ -24,11 +24,6 @@ from firmware_protocol.profiles import PROFILES
 ADDED = [item.name for item in ATTRIBUTES if item.since_minor == BEHAVIOUR_SINCE_MINOR]
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return make_recording(tmp_path / "r.h5", {"seq": np.arange(300)})
-
-
 def as_format_1_0(path: Path, profile: str = "arm") -> Path:
     """The same file as armature 0.1 would have written it."""
     with h5py.File(path, "r+") as file:
@@ -71,8 +66,8 @@ WITH_1_0 = {
 
 
 @pytest.mark.parametrize("profile", WITH_1_0)
-def test_a_recording_of_format_1_0_is_read_by_its_own_table(path: Path, profile: str) -> None:
-    with open_recording(as_format_1_0(path, profile)) as recording:
+def test_a_recording_of_format_1_0_is_read_by_its_own_table(file_path: Path, profile: str) -> None:
+    with open_recording(as_format_1_0(file_path, profile)) as recording:
         assert recording.version == "1.0"
         board, _ = recording.board_behaviours
     is_advanced, ki_max = WITH_1_0[profile]
@@ -84,8 +79,8 @@ def test_a_recording_of_format_1_0_is_read_by_its_own_table(path: Path, profile:
     assert board.motor_velocity_max_rad_s == pytest.approx(1675.47, rel=1e-4)
 
 
-def test_another_profile_in_format_1_0_is_refused_by_who_must_know(path: Path) -> None:
-    with open_recording(as_format_1_0(path, "fourth")) as recording:
+def test_another_profile_in_format_1_0_is_refused_by_who_must_know(file_path: Path) -> None:
+    with open_recording(as_format_1_0(file_path, "fourth")) as recording:
         assert len(recording["seq"]) == 300
         with pytest.raises(RecordingFormatError) as refused:
             _ = recording.board_behaviours
@@ -94,20 +89,20 @@ def test_another_profile_in_format_1_0_is_refused_by_who_must_know(path: Path) -
 
 
 @pytest.mark.parametrize("name", ADDED)
-def test_from_1_1_on_nothing_may_be_missing(path: Path, name: str) -> None:
-    with h5py.File(path, "r+") as file:
+def test_from_1_1_on_nothing_may_be_missing(file_path: Path, name: str) -> None:
+    with h5py.File(file_path, "r+") as file:
         del file.attrs[name]
     with pytest.raises(RecordingIncompleteError) as refused:
-        open_recording(path)
+        open_recording(file_path)
     assert refused.value.code == "missing-parts"
 
 
 @pytest.mark.parametrize("name", ADDED)
 @pytest.mark.parametrize("value", [-1.0, math.nan])
-def test_what_no_board_does(path: Path, name: str, value: float) -> None:
-    with h5py.File(path, "r+") as file:
+def test_what_no_board_does(file_path: Path, name: str, value: float) -> None:
+    with h5py.File(file_path, "r+") as file:
         file.attrs[name] = np.array([1.0, value])
-    with open_recording(path) as recording, pytest.raises(RecordingFormatError) as refused:
+    with open_recording(file_path) as recording, pytest.raises(RecordingFormatError) as refused:
         _ = recording.board_behaviours
     assert refused.value.code == "impossible-behaviour"
 
@@ -115,19 +110,19 @@ def test_what_no_board_does(path: Path, name: str, value: float) -> None:
 @pytest.mark.parametrize("change", [{"velocity_filter_hz": 0.0}, {"current_filter_hz": 0.0}])
 def test_a_filter_lets_something_through(tmp_path: Path, change: dict[str, Any]) -> None:
     values = dict.fromkeys(BoardBehaviour.__dataclass_fields__, 1.0) | change
-    path = make_recording(
+    file_path = make_recording(
         tmp_path / "r.h5", {"seq": np.arange(300)}, behaviour=BoardBehaviour(**values)
     )
-    with open_recording(path) as recording, pytest.raises(RecordingFormatError) as refused:
+    with open_recording(file_path) as recording, pytest.raises(RecordingFormatError) as refused:
         _ = recording.board_behaviours
     assert refused.value.code == "impossible-behaviour"
 
 
 def test_no_filter_is_an_infinite_one(tmp_path: Path) -> None:
     values = dict.fromkeys(BoardBehaviour.__dataclass_fields__, math.inf)
-    path = make_recording(
+    file_path = make_recording(
         tmp_path / "r.h5", {"seq": np.arange(300)}, behaviour=BoardBehaviour(**values)
     )
-    with open_recording(path) as recording:
+    with open_recording(file_path) as recording:
         board, _ = recording.board_behaviours
     assert (board.velocity_lag_s, board.current_lag_s) == (0.0, 0.0)

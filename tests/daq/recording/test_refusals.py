@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -48,6 +49,21 @@ def changed(recorded: Path, tmp_path: Path) -> Callable[[Callable[[h5py.File], o
 def small(tmp_path: Path, decoder: ColumnDecoder, samples: Any, write: Callable[..., Path]) -> Path:
     """A recording of a few samples, to be changed."""
     return write(tmp_path / "small.h5", decoder, samples[:50])
+
+
+@pytest.fixture
+def without(
+    small: Path, tmp_path: Path
+) -> Callable[[Callable[[h5py.File], object]], RecordingError]:
+    """The error for a copy of it with a change."""
+
+    def change(action: Callable[[h5py.File], object]) -> RecordingError:
+        path = shutil.copy(small, tmp_path / "without.h5")
+        with h5py.File(path, "r+") as file:
+            action(file)
+        return refused(path)
+
+    return change
 
 
 def refused(path: Path) -> RecordingError:
@@ -145,37 +161,51 @@ def test_a_file_that_was_not_finished(
     assert "`armature recover`" in str(error)
 
 
-def test_a_dataset_is_missing(small: Path) -> None:
-    for name in (*REQUIRED, "robot", "samples", "clock"):
-        with h5py.File(small, "r+") as file:
-            file.move(name, "kept")
-        error = refused(small)
-        assert isinstance(error, RecordingIncompleteError)
-        assert error.code == "missing-parts"
-        assert name in str(error)
-        with h5py.File(small, "r+") as file:
-            file.move("kept", name)
-    open_recording(small).close()
+@pytest.mark.parametrize(
+    "names", [[*REQUIRED, "robot"], ["samples"], ["clock"], ["samples/t_ns"], ["gaps/count"]]
+)
+def test_datasets_are_missing(
+    without: Callable[[Callable[[h5py.File], object]], RecordingError], names: list[str]
+) -> None:
+    def remove(file: h5py.File) -> None:
+        for name in names:
+            del file[name]
+
+    error = without(remove)
+    assert isinstance(error, RecordingIncompleteError)
+    assert error.code == "missing-parts"
+    assert all(name in str(error) for name in names)
 
 
-def test_an_attribute_is_missing(small: Path) -> None:
-    for attribute in ATTRIBUTES:
-        with h5py.File(small, "r+") as file:
-            value = file.attrs[attribute.name]
-            del file.attrs[attribute.name]
-        assert isinstance(refused(small), RecordingIncompleteError | RecordingFormatError)
-        with h5py.File(small, "r+") as file:
-            file.attrs[attribute.name] = value
-    open_recording(small).close()
+@pytest.mark.parametrize("name", ["format", "version_major", "version_minor", "complete", "host"])
+def test_an_attribute_is_missing(
+    without: Callable[[Callable[[h5py.File], object]], RecordingError], name: str
+) -> None:
+    error = without(lambda file: file.attrs.pop(name))
+    assert isinstance(error, RecordingIncompleteError | RecordingFormatError)
 
 
-@pytest.mark.parametrize("value", [np.zeros((4, 9)), np.zeros(4999), 3.0, ["a"], h5py.Empty("f")])
-def test_a_dataset_has_another_shape_or_type(small: Path, value: object) -> None:
-    for name in REQUIRED:
+def test_many_attributes_are_missing(
+    without: Callable[[Callable[[h5py.File], object]], RecordingError],
+) -> None:
+    needed = ("format", "version_major", "version_minor", "complete")
+    names = [attribute.name for attribute in ATTRIBUTES if attribute.name not in needed]
+    error = without(lambda file: [file.attrs.pop(name) for name in names])
+    assert error.code == "missing-parts"
+    assert all(name in str(error) for name in names)
+
+
+def test_a_dataset_has_another_shape_or_type(small: Path) -> None:
+    """Every dataset with one wrong value, some with all."""
+    values = [np.zeros((4, 9)), np.zeros(4999), 3.0, ["a"], h5py.Empty("f")]
+    some = ("samples/seq", "samples/iq_a", "events/kind", "invalid_frames/frame")
+    cases = [*zip(REQUIRED, itertools.cycle(values), strict=False)]
+    cases += itertools.product(some, values)
+    for name, value in cases:
         with h5py.File(small, "r+") as file:
             file.move(name, "kept")
             file[name] = value
-        refused(small)
+        assert refused(small).code in ("wrong-shape", "missing-parts"), (name, value)
         with h5py.File(small, "r+") as file:
             del file[name]
             file.move("kept", name)

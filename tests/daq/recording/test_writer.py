@@ -220,7 +220,7 @@ def test_a_full_disk_is_an_error_and_not_a_crash(run: Callable[..., Any], tmp_pa
     """HDF5 by itself crashes when it cannot write while it closes a file."""
     process = run(
         """
-        for limit in (3_000, 60_000, 200_000, 400_000, 700_000):
+        for limit in (3_000, 60_000, 700_000):
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
             try:
                 write()
@@ -232,7 +232,7 @@ def test_a_full_disk_is_an_error_and_not_a_crash(run: Callable[..., Any], tmp_pa
     )
     out, err = process.communicate(timeout=100)
     assert process.returncode == 0, err
-    assert out.splitlines() == [f"{errno.EFBIG} []"] * 5
+    assert out.splitlines() == [f"{errno.EFBIG} []"] * 3
     with open_recording(tmp_path / "out" / "run.h5") as recording:
         assert recording.sample_count == 40_000
 
