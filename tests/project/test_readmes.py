@@ -5,14 +5,14 @@ from __future__ import annotations
 import gzip
 import os
 import re
+import runpy
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
-
-pytestmark = pytest.mark.system
+from commands import armature
 
 PROJECT = Path(__file__).parents[2]
 ARMATURE = Path(sys.executable).with_name("armature")
@@ -28,26 +28,34 @@ def python_blocks(readme: Path) -> list[str]:
     return re.findall(r"```python\n(.*?)```", readme.read_text(), re.DOTALL)
 
 
+def run_example(code: str, directory: Path) -> None:
+    """In this process, where most of what it imports is loaded already."""
+    path = directory / "example.py"
+    path.write_text(code)
+    runpy.run_path(str(path))
+
+
 @pytest.mark.parametrize("package", ["firmware_protocol", "hw_mocks"])
-def test_the_examples_of_a_package_run(package: str) -> None:
+def test_the_examples_of_a_package_run(package: str, tmp_path: Path) -> None:
     (code,) = python_blocks(PROJECT / package / "README.md")
-    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=100)
+    run_example(code, tmp_path)
 
 
-def test_the_examples_of_estimation_run(tmp_path: Path) -> None:
+@pytest.mark.chain
+def test_the_examples_of_estimation_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     packed = PROJECT / "tests" / "files_of_0_1" / "arm.h5.gz"
     (tmp_path / "rec.h5").write_bytes(gzip.decompress(packed.read_bytes()))
-    said = []
+    monkeypatch.chdir(tmp_path)
     for code in python_blocks(PROJECT / "estimation" / "README.md"):
-        command = [sys.executable, "-W", "error", "-c", code]
-        done = subprocess.run(
-            command, check=True, cwd=tmp_path, text=True, capture_output=True, timeout=100
-        )
-        said.append([line.split()[0] for line in done.stdout.splitlines()])
-    assert said == [["uls", "cls2"], ["viscous", "coulomb"]]
+        run_example(code, tmp_path)
+    said = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert said == ["uls", "cls2", "viscous", "coulomb"]
 
 
 @pytest.mark.compiler
+@pytest.mark.system
 def test_the_example_for_real_boards_runs_on_mock_boards() -> None:
     *_, code = python_blocks(PROJECT / "README.md")
     command = [ARMATURE, "mock", "exec", "--robot", "laas4", "--", sys.executable, "-c", code]
@@ -55,18 +63,22 @@ def test_the_example_for_real_boards_runs_on_mock_boards() -> None:
     assert "exchanges=1000" in done.stdout
 
 
-def test_the_example_for_recordings_runs(tmp_path: Path) -> None:
+@pytest.mark.chain
+def test_the_example_for_recordings_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     trajectory, code, *_ = python_blocks(PROJECT / "README.md")
-    subprocess.run([sys.executable, "-W", "error", "-c", trajectory], check=True, cwd=tmp_path)
+    monkeypatch.chdir(tmp_path)
+    run_example(trajectory, tmp_path)
     assert (tmp_path / "swing.h5").exists()
     words = ["run", "--robot", "laas4", "--link", "mock", "--fast", "--duration", "1"]
-    subprocess.run([ARMATURE, *words, "--record", "run.h5"], check=True, cwd=tmp_path, timeout=100)
-    command = [sys.executable, "-W", "error", "-c", code]
-    done = subprocess.run(command, check=True, cwd=tmp_path, text=True, capture_output=True)
-    assert "('joint1', 'joint2', 'joint3', 'joint4') rad (10" in done.stdout
+    assert armature(*words, "--record", "run.h5").exit_code == 0
+    run_example(code, tmp_path)
+    assert "('joint1', 'joint2', 'joint3', 'joint4') rad (10" in capsys.readouterr().out
 
 
 @pytest.mark.compiler
+@pytest.mark.system
 def test_the_live_script_runs(tmp_path: Path) -> None:
     *_, code, _ = python_blocks(PROJECT / "README.md")
     environment = {**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)}
