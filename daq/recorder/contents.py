@@ -236,8 +236,8 @@ class Tally:
         )
 
 
-def read_contents(file: int, path: Path) -> Contents:
-    """Read all of a journal, without keeping it.
+def read_contents(file: int, path: Path, *, is_head_enough: bool = False) -> Contents:
+    """Read all of a journal, without keeping it; or as far as its session and a first batch.
 
     Raises:
         JournalError: It holds records, but no samples that are understood.
@@ -245,19 +245,6 @@ def read_contents(file: int, path: Path) -> Contents:
     """
     tally = Tally(file, path)
     for _ in tally.batches():
-        pass
-    return tally.contents()
-
-
-def read_head(file: int, path: Path) -> Contents:
-    """Read a journal as far as its session and a first batch; all of it where they are missing.
-
-    Raises:
-        JournalError: It holds records, but no samples that are understood.
-        OSError: It cannot be read.
-    """
-    tally = Tally(file, path)
-    for _ in tally.batches():
-        if tally.session_data:
+        if is_head_enough and tally.session_data:
             break
     return tally.contents()

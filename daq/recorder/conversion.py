@@ -14,7 +14,7 @@ import msgspec
 
 from daq import recording
 from daq.errors import DaqError
-from daq.recorder.contents import JournalError, Tally, read_contents, read_head
+from daq.recorder.contents import JournalError, Tally, read_contents
 from daq.recorder.disk import Disk
 from daq.recorder.journal import is_journal, lock, target_of
 from daq.recording.errors import RecordingError
@@ -96,7 +96,7 @@ def convert_journal(
 def _convert(
     file: int, journal: Path, target: Path, session_data: bytes, progress: Progress | None
 ) -> Conversion:
-    head = read_head(file, journal)
+    head = read_contents(file, journal, is_head_enough=True)
     if not head.samples and not head.missing:
         # What a crash at its very beginning leaves may go; more than that stays, readable or not.
         is_understood = head.end_of_records or head.torn <= _TORN_HEAD_MAX

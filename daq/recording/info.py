@@ -32,27 +32,12 @@ class EventRow(Protocol):
 class RecordingInfo:
     """What a recording says about itself.
 
+    Most fields are attributes of the file, described in `daq.recording.layout.ATTRIBUTES`.
+
     Attributes:
-        session: Name of the loop's run.
-        recording: Name of the recording.
-        robot: Name of the robot.
-        robot_text: Its file, exactly.
-        robot_source: Where that came from.
-        joint_names: In the order of the columns.
-        board_names: In the order of the columns.
-        board_profiles: Wire format of each board.
-        board_devices: Device of each board.
-        board_behaviours: What the firmware of each does.
+        robot_text: The robot file, exactly.
+        board_behaviours: What the firmware of each board does.
         frame_size: Bytes of the longest frame.
-        fingerprint: Of the wire formats.
-        link: Address of the link.
-        is_virtual: Whether clocks and timings are virtual.
-        period_ns: Time between two cycles.
-        session_start_utc_ns: Unix time at the start of the session.
-        session_start_t_ns: Monotonic clock at the same moment.
-        host: Name of the computer.
-        armature_version: Version of the software that made the samples.
-        commit: Its commit, empty when unknown.
         grids: What columns are rounded to, per joint or board: powers of two.
     """
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
+from typing import Any
 
 from daq.recording.states import Mode, Outcome, State
 
@@ -110,17 +111,14 @@ def _timing(name: str, dtype: str, description: str, unit: str = "ns") -> Datase
     return Dataset(name=name, dtype=dtype, description=description, unit=unit)
 
 
-def _joints(
-    name: str, unit: str, description: str, *, dtype: str = "<f4", is_optional: bool = False
-) -> Dataset:
-    return Dataset(
-        name=name,
-        dtype=dtype,
-        description=description,
-        unit=unit,
-        axis=ColumnAxis.JOINTS,
-        is_optional=is_optional,
-    )
+def _joints(name: str, unit: str, description: str, *, dtype: str = "<f4", **more: Any) -> Dataset:
+    axis = ColumnAxis.JOINTS
+    return Dataset(name=name, unit=unit, description=description, dtype=dtype, axis=axis, **more)
+
+
+def _boards(name: str, unit: str, description: str, *, dtype: str = "<f4", **more: Any) -> Dataset:
+    axis = ColumnAxis.BOARDS
+    return Dataset(name=name, unit=unit, description=description, dtype=dtype, axis=axis, **more)
 
 
 COLUMNS: Mapping[str, Dataset] = {
@@ -166,19 +164,10 @@ COLUMNS: Mapping[str, Dataset] = {
             "1 where the measured values of this joint are from a sound and fresh reply, else 0.",
             dtype="|u1",
         ),
-        Dataset(
-            name="joint_mode",
-            dtype="|u1",
-            axis=ColumnAxis.JOINTS,
-            description="What the joint was commanded to do.",
-            codes=MODES,
-        ),
+        _joints("joint_mode", "", "What the joint was commanded to do.", dtype="|u1", codes=MODES),
         _joints("joint_is_homed", "", "1 where the joint's zero is known, else 0.", dtype="|u1"),
         _joints(
-            "reference_position_rad",
-            "rad",
-            "Joint angle that was sent to the board.",
-            dtype="<f8",
+            "reference_position_rad", "rad", "Joint angle that was sent to the board.", dtype="<f8"
         ),
         _joints("reference_velocity_rad_s", "rad/s", "Joint velocity that was sent to the board."),
         _joints(
@@ -193,42 +182,30 @@ COLUMNS: Mapping[str, Dataset] = {
             is_optional=True,
         ),
         _joints("isat_a", "A", "Current limit that was sent; 0 means the board's own limit."),
-        Dataset(
-            name="bus_voltage_v",
-            dtype="<f4",
-            unit="V",
-            axis=ColumnAxis.BOARDS,
-            description="Supply voltage of the board.",
-            is_optional=True,
-        ),
-        Dataset(
-            name="board_status",
+        _boards("bus_voltage_v", "V", "Supply voltage of the board.", is_optional=True),
+        _boards(
+            "board_status",
+            "",
+            "Status word of the board, with its error code in bits 3 to 0; 0 where the reply is "
+            "not valid.",
             dtype="<u2",
-            axis=ColumnAxis.BOARDS,
-            description="Status word of the board, with its error code in bits 3 to 0; 0 where "
-            "the reply is not valid.",
             bits=STATUS_BITS,
         ),
-        Dataset(
-            name="board_outcome",
+        _boards(
+            "board_outcome",
+            "",
+            "How the exchange with the board went; the first three give valid values.",
             dtype="|u1",
-            axis=ColumnAxis.BOARDS,
-            description="How the exchange with the board went; the first three give valid values.",
             codes=OUTCOMES,
         ),
-        Dataset(
-            name="board_timestamp_ms",
+        _boards(
+            "board_timestamp_ms",
+            "ms",
+            "Clock of the board, wraps at 65536; 0 where the reply is not valid.",
             dtype="<u2",
-            unit="ms",
-            axis=ColumnAxis.BOARDS,
-            description="Clock of the board, wraps at 65536; 0 where the reply is not valid.",
         ),
-        Dataset(
-            name="command_mode",
-            dtype="|u1",
-            axis=ColumnAxis.BOARDS,
-            description="What was enabled on the board.",
-            bits=COMMAND_BITS,
+        _boards(
+            "command_mode", "", "What was enabled on the board.", dtype="|u1", bits=COMMAND_BITS
         ),
     )
 }

@@ -11,6 +11,7 @@ import weakref
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -253,25 +254,8 @@ class RecordingWriter:
             return Written(recording.sample_count, recording.gaps)
 
 
-_HEAD = (
-    "session",
-    "recording",
-    "robot",
-    "robot_source",
-    "armature_version",
-    "commit",
-    "host",
-    "session_start_utc_ns",
-    "session_start_t_ns",
-    "period_ns",
-    "link",
-    "is_virtual",
-    "fingerprint",
-    "joint_names",
-    "board_names",
-    "board_profiles",
-    "board_devices",
-)
+_NOT_IN_HEAD = ("robot_text", "board_behaviours", "frame_size", "grids")
+_HEAD = [each.name for each in fields(RecordingInfo) if each.name not in _NOT_IN_HEAD]
 
 
 def _close(file: h5py.File, patient: PatientFile) -> None:

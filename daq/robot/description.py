@@ -15,16 +15,7 @@ from msgspec import Meta
 
 from daq.errors import ConfigError
 from daq.robot.bodies import DhRow, JointDynamics, Link, LinkBounds, Placement
-from daq.robot.driving import (
-    Bench,
-    BoardPort,
-    Bus,
-    Control,
-    Drive,
-    Motor,
-    Safety,
-    Timing,
-)
+from daq.robot.driving import Bench, BoardPort, Bus, Control, Drive, Motor, Safety, Timing
 from daq.robot.tables import (
     Angle,
     Description,

@@ -120,11 +120,10 @@ def pseudo_inertia(link: Link) -> Matrix:
 
 def is_positive_definite(matrix: Matrix) -> bool:
     """Whether a symmetric matrix is positive definite by more than rounding, whatever its units."""
-    diagonal = np.diag(matrix)
-    if not np.isfinite(matrix).all() or not (diagonal > 0).all():
-        return False
-    scale = np.sqrt(diagonal)
-    return bool(np.linalg.eigvalsh(matrix / scale / scale[:, np.newaxis]).min() > _ROUNDING)
+    with np.errstate(all="ignore"):
+        scale = np.sqrt(np.diag(matrix))
+        scaled = matrix / scale / scale[:, np.newaxis]
+    return bool(np.isfinite(scaled).all() and np.linalg.eigvalsh(scaled).min() > _ROUNDING)
 
 
 def is_invertible(matrix: Sequence[Sequence[float]]) -> bool:

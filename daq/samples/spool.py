@@ -17,7 +17,7 @@ import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -42,7 +42,6 @@ _PAGE = 4096
 # Of a slot: number of the first sample, bytes of the record, and a mark while that is true.
 _SLOT = struct.Struct("<QII")
 _SLOT_DTYPE = np.dtype([("seq", "<u8"), ("size", "<u4"), ("mark", "<u4")])
-_INDEX_DTYPE = np.dtype([("seq", "<u8"), ("size", "<u4"), ("slot", "<u4")])
 _MARK = 0x4C4F5053
 _SIZES = struct.Struct("<II")
 _SIZES_AT = 8
@@ -215,27 +214,18 @@ class SpoolReader:
         What is written meanwhile is not among them: ask again. What is overwritten meanwhile is
         left out.
         """
-        slots = self._index()
-        numbers = slots["seq"]
-        # The batch before may reach into what is wanted.
-        before = numbers[numbers <= seq]
-        since = before.max() if len(before) else 0
-        slots = slots[numbers >= since]
-        for first, size, slot in slots[np.argsort(slots["seq"])].tolist():
-            record = self._record(slot, first, size)
-            if record is not None:
-                yield record
-
-    def _index(self) -> np.ndarray[Any, np.dtype[Any]]:
-        """Return what is in which slot."""
         shape, stride = (self._slots,), (self._slot_size,)
         # A copy: no view of the mapping may live on.
         slots = np.ndarray(shape, _SLOT_DTYPE, self._map, self._first, stride).copy()
         used = np.flatnonzero(slots["mark"] == _MARK)
-        index = np.empty(len(used), _INDEX_DTYPE)
-        index["seq"], index["size"] = slots["seq"][used], slots["size"][used]
-        index["slot"] = used
-        return index
+        numbers = slots["seq"][used]
+        # The batch before may reach into what is wanted.
+        since = numbers[numbers <= seq].max(initial=0)
+        used = used[numbers >= since]
+        for slot in used[np.argsort(slots["seq"][used])].tolist():
+            record = self._record(slot, *slots[slot].tolist()[:2])
+            if record is not None:
+                yield record
 
     def _record(self, slot: int, seq: int, size: int) -> Record | None:
         start = self._first + slot * self._slot_size + _SLOT.size

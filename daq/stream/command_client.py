@@ -21,14 +21,7 @@ from daq.errors import ConfigError
 from daq.stream.endpoints import connect, how_to_reach
 from daq.stream.errors import CommandRefusedError, CommandTimeoutError
 from daq.stream.keys import Keys
-from daq.stream.messages import (
-    Answer,
-    AnyCommand,
-    LoopStatus,
-    PlayBegin,
-    PlayRows,
-    Status,
-)
+from daq.stream.messages import Answer, AnyCommand, LoopStatus, PlayBegin, PlayRows, Status
 
 if TYPE_CHECKING:
     import numpy as np

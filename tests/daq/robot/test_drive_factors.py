@@ -78,8 +78,10 @@ def test_nobody_else_multiplies_them() -> None:
     for package in ("daq", "estimation", "tools"):
         for path in sorted((ROOT / package).rglob("*.py")):
             name = str(path.relative_to(ROOT))
-            tree = ast.parse(path.read_text())
-            if name not in HOME and any(len(factors) > 1 for factors in products(tree)):
+            text = path.read_text()
+            if name in HOME or sum(factor in text for factor in FACTORS) < 2:
+                continue  # parsing takes a while
+            if any(len(factors) > 1 for factors in products(ast.parse(text))):
                 found.append(name)
     assert found == []
     assert any(

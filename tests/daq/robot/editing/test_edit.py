@@ -194,6 +194,7 @@ def test_a_key_that_becomes_zero_is_written_as_zero() -> None:
     assert "friction.coulomb_motor_nm = 0.0 # mark 1\n" in new
 
 
+@settings(max_examples=examples(60))
 @given(
     forms=st.lists(st.sampled_from(list(FORMS)), min_size=4, max_size=4),
     values=st.dictionaries(st.sampled_from([joint.name for joint in ARM.joints]), frictions),
@@ -211,6 +212,7 @@ def test_values_survive_and_all_else_stays(
     assert comments(new) == comments(text)
 
 
+@settings(max_examples=examples(30))
 @given(values=st.dictionaries(st.sampled_from(["joint1", "joint4"]), frictions))
 def test_a_file_without_table_headers(values: dict[str, Friction]) -> None:
     text = inline_text("laas4")
