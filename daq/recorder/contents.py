@@ -69,11 +69,7 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JournalError(DaqError, OSError):
-    """A journal cannot be used.
-
-    Attributes:
-        path: The file.
-    """
+    """A journal cannot be used."""
 
     def __init__(self, path: Path, message: str, *, code: str = "") -> None:
         self.path = path

@@ -59,9 +59,6 @@ class Recorder:
         silence_s: Without a spool, a loop that was silent for so long is gone; None for never.
         since_utc_ns: Leave alone what sessions that began before this left in their spools.
         now_s: Monotonic clock.
-
-    Attributes:
-        files: Its files.
     """
 
     def __init__(

@@ -21,11 +21,7 @@ from daq.errors import DaqError
 
 
 class RecordingError(DaqError):
-    """A recording cannot be read or written.
-
-    Attributes:
-        path: The file.
-    """
+    """A recording cannot be read or written."""
 
     def __init__(self, path: str | os.PathLike[str], message: str, *, code: str = "") -> None:
         self.path = Path(path)

@@ -52,13 +52,7 @@ class Gap:
 
 
 class Column:
-    """A dataset that is read when it is sliced.
-
-    Attributes:
-        name: With its unit.
-        shape: Rows, and joints or boards.
-        dtype: Of its values.
-    """
+    """A dataset that is read when it is sliced; its name carries the unit."""
 
     def __init__(self, dataset: h5py.Dataset, path: Path) -> None:
         self._dataset = dataset

@@ -106,11 +106,7 @@ class _Source(NamedTuple):
 class ColumnDecoder:
     """Decodes the samples of a session.
 
-    Args:
-        session: What the loop says once per run.
-
     Attributes:
-        session: The same.
         robot: The robot that its text describes.
         layout: Where things are in a sample.
         grids: For each column of floats, per joint or board, a power of two that is at most an

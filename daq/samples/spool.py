@@ -52,11 +52,7 @@ _HEADER_ROOM = 1024
 
 
 class SpoolError(DaqError, OSError):
-    """A spool cannot be made or read.
-
-    Attributes:
-        path: The file.
-    """
+    """A spool cannot be made or read."""
 
     def __init__(self, path: Path, message: str, *, code: str = "") -> None:
         self.path = path
@@ -151,10 +147,6 @@ def _not_made(path: Path, error: OSError, size: int) -> SpoolError:
 
 class SpoolReader:
     """Everybody else's side; it changes nothing.
-
-    Attributes:
-        session_data: The session as its bytes.
-        session: The session that it belongs to.
 
     Raises:
         SpoolError: It is not there, or not a spool.

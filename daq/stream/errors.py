@@ -43,12 +43,7 @@ class BindError(StreamError, OSError):
 
 
 class CommandRefusedError(StreamError):
-    """The loop refused a command; nothing has changed.
-
-    Attributes:
-        code: For programs, as in `daq.stream.messages.Refusal`.
-        message: For people.
-    """
+    """The loop refused a command; nothing has changed. Code and message as in `Refusal`."""
 
     def __init__(self, code: str, message: str) -> None:
         self.message = message

@@ -122,9 +122,6 @@ class PlayRows(Command, frozen=True, kw_only=True):
 
     Each row is little-endian doubles: q of all joints, dq of all joints, torque of all joints if
     announced. Rows come in order and are checked against every limit as they come.
-
-    Attributes:
-        first: Number of the first row.
     """
 
     first: Annotated[int, Meta(ge=0, le=ROWS_MAX)]

@@ -160,8 +160,7 @@ def main() -> None:
             if wait_s > 0:
                 time.sleep(wait_s)
     spool.close(unlink=False)
-    publisher.close()
-    context.term()
+    context.destroy(linger=200)
     print(min(done, plan.samples), flush=True)
 
 

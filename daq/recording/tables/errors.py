@@ -16,12 +16,7 @@ from daq.errors import DaqError
 
 
 class TableError(DaqError, ValueError):
-    """A file of numbers cannot be read.
-
-    Attributes:
-        path: The file.
-        problem: What is wrong with it.
-    """
+    """A file of numbers cannot be read."""
 
     def __init__(self, path: Path, problem: str, *, code: str = "") -> None:
         self.path = path

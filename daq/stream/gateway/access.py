@@ -52,7 +52,3 @@ class Access:
             verdict = [b"200", b"", name, b""]
         self.socket.send_multipart([*parts[:2], b"1.0", *parts[3:4], *verdict], _NOBLOCK)
         return True
-
-    def close(self) -> None:
-        """Let nobody in any more."""
-        self.socket.close()

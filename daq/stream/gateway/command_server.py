@@ -91,10 +91,6 @@ class CommandServer:
         """Tell the client that nothing was done, and why."""
         self._send(asked.return_path, refuse(asked.command.id, error))
 
-    def close(self) -> None:
-        """Listen no more."""
-        self.socket.close()
-
     # --- one request ------------------------------------------------------------------------------
 
     def _receive_parts(self) -> list[zmq.Frame]:

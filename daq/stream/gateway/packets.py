@@ -102,13 +102,7 @@ def read_stream_packet(packet: bytes) -> tuple[Kind, bytes, bytes]:
 
 
 class NumberedRequest(NamedTuple):
-    """A request on its way to the loop.
-
-    Attributes:
-        number: What its answer must have, too.
-        asked_ns: When it was sent, on the monotonic clock.
-        request: The request.
-    """
+    """A request on its way to the loop: number of its answer, when it was sent, itself."""
 
     number: int
     asked_ns: int

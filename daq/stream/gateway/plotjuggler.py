@@ -55,7 +55,3 @@ class PlotJugglerStream:
         send(TOPIC, _MORE)
         send(values, _MORE)
         send(time_s, _LAST)
-
-    def close(self) -> None:
-        """Stop publishing."""
-        self._socket.close()

@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 import mmap
 import socket
-import struct
 import time
 from typing import Any
 
@@ -52,29 +51,22 @@ _LINGER_MS = 200
 _NO_ANSWER = RefusedError("no-answer", "the loop does not answer: nothing was done")
 _TOO_LATE = RefusedError("too-late", "this waited for too long: nothing was done")
 _POLLIN = int(zmq.POLLIN)
-_COUNT = struct.Struct("<Q")
 
 
 class Pulse:
-    """Memory that the keeper shares with its gateway; a living gateway counts in it."""
+    """A byte that the keeper shares with its gateway; a living gateway sets it."""
 
     def __init__(self) -> None:
-        self._memory = mmap.mmap(-1, _COUNT.size)
-        self._seen = 0
+        self._memory = mmap.mmap(-1, 1)
 
     def beat(self) -> None:
         """Show that this process is alive."""
-        _COUNT.pack_into(self._memory, 0, self._count + 1)
+        self._memory[0] = 1
 
     def was_felt(self) -> bool:
         """Whether there was a beat since this was asked last."""
-        before, self._seen = self._seen, self._count
-        return self._seen != before
-
-    @property
-    def _count(self) -> int:
-        count: int = _COUNT.unpack_from(self._memory)[0]
-        return count
+        felt, self._memory[0] = bool(self._memory[0]), 0
+        return felt
 
 
 class Gateway:

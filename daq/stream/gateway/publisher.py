@@ -84,7 +84,3 @@ class Publisher:
             self._socket.send_multipart(parts, _LAST)
         finally:
             self._socket.setsockopt(zmq.XPUB_NODROP, 1)
-
-    def close(self) -> None:
-        """Stop publishing; what is on its way has a short time to arrive."""
-        self._socket.close()

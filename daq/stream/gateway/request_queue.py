@@ -17,13 +17,7 @@ _URGENT = (Stop, Disable)
 
 
 class Asked(NamedTuple):
-    """A valid request.
-
-    Attributes:
-        return_path: Where its answer goes.
-        command: What is asked for.
-        request: The same as it came.
-    """
+    """A valid request: where its answer goes, what is asked for, and the same as it came."""
 
     return_path: tuple[bytes, ...]
     command: AnyCommand

@@ -197,7 +197,7 @@ class PolledServer:
     ) -> None:
         self._server = CommandServer(context, endpoints, curve=curve)
         self.handler = handler
-        self.close = self._server.close
+        self.close = self._server.socket.close
 
     def poll(self) -> bool:
         """Handle at most one message; says whether there was one."""
@@ -239,11 +239,7 @@ class Server:
     def close(self) -> None:
         self._is_over.set()
         self._thread.join()
-        self.publisher.close()
-        self.commands.close()
-        if self.access:
-            self.access.close()
-        self._context.term()
+        self._context.destroy(linger=200)
 
 
 @pytest.fixture

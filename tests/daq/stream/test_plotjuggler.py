@@ -29,15 +29,13 @@ def test_plotjuggler_reads_it(context: zmq.Context[Any], address: str) -> None:
     assert topic == b"armature"
     assert msgspec.msgpack.decode(payload) == values
     assert stamp == b"1234.567890"
-    stream.close()
 
 
 def test_port_is_taken(context: zmq.Context[Any], address: str) -> None:
     port = int(address.rpartition(":")[2])
-    stream = PlotJugglerStream(context, port)
+    _first = PlotJugglerStream(context, port)
 
     with pytest.raises(BindError) as refused:
         PlotJugglerStream(context, port)
     assert refused.value.code == "not-opened"
     assert f"127.0.0.1:{port}" in str(refused.value)
-    stream.close()
