@@ -14,17 +14,15 @@ from pathlib import Path
 
 import msgspec
 import zmq
+from sessions import make_session
 
-from daq.robot.load import load_robot, robot_text
 from daq.samples.batches import (
     KIND_BATCH,
     KIND_SESSION,
     SCHEMA,
-    BoardInfo,
     Event,
     Header,
     RecordingRequest,
-    Session,
     encode_header,
     encode_session,
     frame_record,
@@ -36,7 +34,7 @@ from daq.stream.gateway.publisher import Publisher
 from daq.system.runtime_directory import runtime_directory
 from firmware_protocol.codec import command_codec, reply_codec
 from firmware_protocol.fields import Framing
-from firmware_protocol.profiles import PROFILES, profile_named
+from firmware_protocol.profiles import profile_named
 
 
 class Plan(msgspec.Struct, kw_only=True):
@@ -53,35 +51,12 @@ class Plan(msgspec.Struct, kw_only=True):
     is_published: bool = True
 
 
-def make_session(plan: Plan) -> Session:
-    robot = load_robot(plan.robot, profiles=PROFILES)
-    return Session(
-        schema=SCHEMA,
-        session=plan.session,
-        fingerprint="+".join("0" for _ in robot.boards),
-        robot_text=robot_text(plan.robot),
-        robot_source=plan.robot,
-        boards=tuple(
-            BoardInfo(name=b.name, profile=b.profile, framing="spi", device="/dev/none")
-            for b in robot.boards
-        ),
-        period_ns=1_000_000,
-        start_utc_ns=1_700_000_000_000_000_000,
-        start_t_ns=0,
-        host="test",
-        armature_version="0",
-        commit="",
-        is_virtual=False,
-        link="none",
-    )
-
-
 class Samples:
     """Makes batches."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.session = make_session(plan)
+        self.session = make_session(plan.robot, session=plan.session, start_t_ns=0)
         decoder = ColumnDecoder(self.session)
         self.layout: SampleLayout = decoder.layout
         joints = len(decoder.robot.joints)

@@ -10,34 +10,17 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sessions import make_session
 
 from daq.samples.batches import (
     KIND_BATCH,
     KIND_SESSION,
-    SCHEMA,
-    BoardInfo,
-    Session,
     encode_session,
     frame_record,
 )
 from daq.samples.spool import SpoolError, SpoolReader, SpoolWriter
 
-SESSION = Session(
-    schema=SCHEMA,
-    session="s1",
-    fingerprint="f",
-    robot_text="name = 'x'\n" * 2000,
-    robot_source="x",
-    boards=(BoardInfo(name="b", profile="p", framing="spi", device="d"),),
-    period_ns=1_000_000,
-    start_utc_ns=0,
-    start_t_ns=0,
-    host="h",
-    armature_version="0",
-    commit="",
-    is_virtual=False,
-    link="mock",
-)
+SESSION = make_session(robot_text="name = 'x'\n" * 2000)
 SESSION_RECORD = frame_record(KIND_SESSION, encode_session(SESSION))
 
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 from recording_maker import make_recording
+from sessions import START_T_NS, make_session
 
 from daq.boards.board import Board
 from daq.recording import RecordingWriter
-from daq.robot import robot_text
-from daq.samples.batches import SCHEMA, BoardInfo, Session
+from daq.samples.batches import Session
 from daq.samples.columns import ColumnDecoder
 from firmware_protocol.profiles import profile_named
 from hw_mocks.clock import VirtualClock
@@ -25,33 +25,7 @@ from hw_mocks.mock_robot import MockRobot
 
 Array = np.ndarray[Any, np.dtype[Any]]
 PERIOD_NS = 1_000_000
-START_T_NS = 5_000_000_000
-START_UTC_NS = 1_700_000_000_000_000_000
 _ENABLED = 0xE0
-
-
-def _make_session(*, robot: str = "laas4", profile: str = "arm", framing: str = "spi") -> Session:
-    text = robot_text(robot).replace('profile = "arm"', f'profile = "{profile}"')
-    names = {"laas4": ("shoulder", "elbow"), "bench1": ("bench",)}[robot]
-    return Session(
-        schema=SCHEMA,
-        session="20231114T221320-test",
-        fingerprint="f" * 16,
-        robot_text=text,
-        robot_source=robot,
-        boards=tuple(
-            BoardInfo(name=name, profile=profile, framing=framing, device=f"/dev/spidev0.{number}")
-            for number, name in enumerate(names)
-        ),
-        period_ns=PERIOD_NS,
-        start_utc_ns=START_UTC_NS,
-        start_t_ns=START_T_NS,
-        host="testhost",
-        armature_version="0.1.0",
-        commit="",
-        is_virtual=True,
-        link="mock",
-    )
 
 
 class _Overheard:
@@ -130,11 +104,6 @@ def _write(path: Path, decoder: ColumnDecoder, samples: Array, *, block: int = 5
 
 
 @pytest.fixture(scope="session")
-def make_session() -> Callable[..., Session]:
-    return _make_session
-
-
-@pytest.fixture(scope="session")
 def run_mock() -> Callable[..., Array]:
     return _run_mock
 
@@ -147,7 +116,7 @@ def write() -> Callable[..., Path]:
 
 @pytest.fixture(scope="session")
 def decoder() -> ColumnDecoder:
-    return ColumnDecoder(_make_session())
+    return ColumnDecoder(make_session())
 
 
 @pytest.fixture(scope="session")

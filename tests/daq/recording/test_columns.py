@@ -11,11 +11,11 @@ import pytest
 from acceptance import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sessions import make_session
 from strategies import frame_values
 
 from daq.boards.board import Outcome
 from daq.recording.layout import COLUMNS, ColumnAxis
-from daq.samples.batches import Session
 from daq.samples.columns import VALID_OUTCOMES, ColumnDecoder
 from firmware_protocol.codec import command_codec, reply_codec
 from firmware_protocol.fields import Framing
@@ -81,9 +81,7 @@ def close(a: Any, b: Any) -> bool:
 @every_wire
 @settings(max_examples=examples(30))
 @given(data=st.data())
-def test_every_value_is_the_scalar_codecs(
-    make_session: Callable[..., Session], profile: str, framing: str, data: st.DataObject
-) -> None:
+def test_every_value_is_the_scalar_codecs(profile: str, framing: str, data: st.DataObject) -> None:
     decoder = ColumnDecoder(make_session(profile=profile, framing=framing))
     cycles = data.draw(exchanges(profile, framing))
     offsets = data.draw(st.lists(st.floats(-1e4, 1e4), min_size=4, max_size=4))
@@ -152,9 +150,7 @@ def test_every_value_is_the_scalar_codecs(
 
 
 @every_wire
-def test_columns_are_those_of_the_format(
-    make_session: Callable[..., Session], profile: str, framing: str
-) -> None:
+def test_columns_are_those_of_the_format(profile: str, framing: str) -> None:
     decoder = ColumnDecoder(make_session(profile=profile, framing=framing))
     columns = decoder.decode(np.zeros(3, decoder.layout.dtype))
     assert set(columns) == set(COLUMNS) - (set() if profile == "arm" else ONLY_ARM)
@@ -223,9 +219,7 @@ def test_grids_are_powers_of_two_below_an_eighth_of_the_wires_resolution(
         assert np.array_equal(rounded.astype(COLUMNS[name].dtype), rounded, equal_nan=True)
 
 
-def test_replies_that_are_not_used_are_kept_as_bytes(
-    make_session: Callable[..., Session], run_mock: Callable[..., Array]
-) -> None:
+def test_replies_that_are_not_used_are_kept_as_bytes(run_mock: Callable[..., Array]) -> None:
     session = make_session()
     script = FaultScript(
         [

@@ -10,6 +10,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+from sessions import make_session
 
 from daq.recording import (
     Gap,
@@ -28,7 +29,7 @@ from daq.recording.layout import (
     STATUS_BITS,
     TABLES,
 )
-from daq.samples.batches import Event, Session
+from daq.samples.batches import Event
 from daq.samples.columns import VALID_OUTCOMES, ColumnDecoder
 from firmware_protocol.profiles import MODE_FLAGS, PROFILES, STATUS_FLAGS
 
@@ -191,7 +192,6 @@ def test_events_and_gaps(tmp_path: Path, decoder: ColumnDecoder, samples: Array)
 @pytest.mark.parametrize("framing", ["spi", "rs485"])
 def test_every_profile_and_framing_is_recorded(
     tmp_path: Path,
-    make_session: Callable[..., Session],
     write: Callable[..., Path],
     profile: str,
     framing: str,
@@ -215,7 +215,7 @@ def test_every_profile_and_framing_is_recorded(
 
 @pytest.mark.parametrize("robot", ["laas4", "bench1"])
 def test_a_recording_without_samples(
-    tmp_path: Path, make_session: Callable[..., Session], write: Callable[..., Path], robot: str
+    tmp_path: Path, write: Callable[..., Path], robot: str
 ) -> None:
     decoder = ColumnDecoder(make_session(robot=robot))
     nothing = np.zeros(0, decoder.layout.dtype)

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 import zmq
 from commands import PROJECT, PYTHON, Result, armature
+from sessions import make_session
 
-from daq.robot import load_robot, robot_text
+from daq.robot import load_robot
 from daq.samples.batches import (
     SAMPLES_PER_BATCH,
     SCHEMA,
-    BoardInfo,
     Header,
     Session,
     encode_header,
@@ -44,33 +44,8 @@ from daq.stream.messages import (
 )
 from daq.stream.requests import carry_out
 from daq.system.runtime_directory import RuntimeDirectory, RuntimeLock
-from firmware_protocol.fingerprint import fingerprint
-from firmware_protocol.profiles import PROFILES
 
 PATIENCE_S = 30.0
-
-
-def make_session(robot: str = "laas4", name: str = "run-1") -> Session:
-    boards = load_robot(robot).boards
-    return Session(
-        schema=SCHEMA,
-        session=name,
-        fingerprint="+".join(fingerprint(PROFILES[board.profile]) for board in boards),
-        robot_text=robot_text(robot),
-        robot_source=robot,
-        boards=tuple(
-            BoardInfo(name=b.name, profile=b.profile, framing="spi", device=b.spi.device)
-            for b in boards
-        ),
-        period_ns=1_000_000,
-        start_utc_ns=1_700_000_000_000_000_000,
-        start_t_ns=5_000_000_000,
-        host="here",
-        armature_version="0",
-        commit="",
-        is_virtual=False,
-        link="mock",
-    )
 
 
 class Batches:
@@ -214,7 +189,7 @@ class Server:
     def __init__(
         self, endpoints: RobotEndpoints, handler: Callable[..., object], keys: Keys | None = None
     ) -> None:
-        self.batches = Batches(make_session())
+        self.batches = Batches(make_session(session="run-1"))
         self.is_publishing = True
         self._is_over = threading.Event()
         self._context: zmq.Context[Any] = zmq.Context()
@@ -378,9 +353,9 @@ def start(processes: None) -> Iterator[Callable[[str], subprocess.Popen[str]]]:
 
 @pytest.fixture
 def make_batches() -> Callable[..., Batches]:
-    return lambda robot, name: Batches(make_session(robot, name))
+    return lambda robot, name: Batches(make_session(robot, session=name))
 
 
 @pytest.fixture
 def batches() -> Batches:
-    return Batches(make_session())
+    return Batches(make_session(session="run-1"))
