@@ -143,7 +143,8 @@ def test_a_recovery_by_hand_leaves_the_living_alone(
     assert not place.runtime.spools and not place.journals
 
 
-def test_frozen_the_recorder_loses_nothing(
+@pytest.fixture
+def freeze(
     *,
     place: Any,
     start_loop: Any,
@@ -151,46 +152,37 @@ def test_frozen_the_recorder_loses_nothing(
     wait_until: Any,
     finish: Any,
     newest: Any,
+) -> Callable[..., tuple[int, Any]]:
+    """Freezes a recorder for so many samples; what the loop made, and what the recorder printed."""
+
+    def run(samples: int, **plan: Any) -> tuple[int, Any]:
+        loop, recorder = start_loop(**plan), start_recorder()
+        wait_until(lambda: place.journals)
+        recorder.send_signal(signal.SIGSTOP)
+        since = newest()
+        wait_until(lambda: newest() > since + samples)
+        recorder.send_signal(signal.SIGCONT)
+        time.sleep(1.0)
+        loop.send_signal(signal.SIGTERM)
+        made = int(loop.communicate(timeout=20)[0])
+        wait_until(lambda: not place.runtime.spools)
+        return made, finish(recorder)
+
+    return run
+
+
+def test_frozen_for_longer_than_queues_hold_the_recorder_loses_nothing(
+    place: Any, freeze: Any
 ) -> None:
-    """Frozen for more than the queues hold."""
-    # At ten times real time: 1000 batches, 20 s, fill the publisher's queue.
-    loop, recorder = start_loop(speed=10, spool_batches=6000), start_recorder()
-    wait_until(lambda: place.journals)
-    recorder.send_signal(signal.SIGSTOP)
-    since = newest()
-    wait_until(lambda: newest() > since + 30_000)
-    recorder.send_signal(signal.SIGCONT)
-    time.sleep(1.0)
-    loop.send_signal(signal.SIGTERM)
-    made = int(loop.communicate(timeout=20)[0])
-    wait_until(lambda: not place.runtime.spools)
-    finish(recorder)
+    # 1000 batches, 20 000 samples, fill the publisher's queue.
+    made, _ = freeze(30_000, speed=10, spool_batches=6000)
     assert place.samples().tolist() == list(range(made))
     assert not place.missing()
 
 
-def test_frozen_for_longer_than_the_spool_the_gaps_are_the_loss(
-    *,
-    place: Any,
-    start_loop: Any,
-    start_recorder: Any,
-    wait_until: Any,
-    finish: Any,
-    newest: Any,
-) -> None:
-    loop, recorder = start_loop(speed=60, spool_batches=200), start_recorder()
-    wait_until(lambda: place.journals)
-    recorder.send_signal(signal.SIGSTOP)
-    since = newest()
+def test_frozen_for_longer_than_the_spool_the_gaps_are_the_loss(place: Any, freeze: Any) -> None:
     # More than sockets, queues and spool hold.
-    wait_until(lambda: newest() > since + 80_000)
-    recorder.send_signal(signal.SIGCONT)
-    time.sleep(1.0)
-    loop.send_signal(signal.SIGTERM)
-    made = int(loop.communicate(timeout=20)[0])
-    wait_until(lambda: not place.runtime.spools)
-    result = finish(recorder)
-
+    made, result = freeze(80_000, speed=60, spool_batches=200)
     found, missing = place.samples().tolist(), place.missing()
     assert len(missing) > 10_000
     assert sorted([*found, *missing]) == list(range(made))

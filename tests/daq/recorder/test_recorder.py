@@ -7,7 +7,8 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,17 @@ MakeRig = Callable[..., Any]
 def sentence(directory: Path, number: int) -> str:
     """What is said of a directory that cannot be written for this reason."""
     return explain(directory, OSError(number, os.strerror(number)))
+
+
+@contextmanager
+def failing_disk(monkeypatch: pytest.MonkeyPatch, number: int, *calls: str) -> Iterator[None]:
+    def fail(*_arguments: object) -> int:
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as patch:
+        for call in calls or ("pwrite", "write"):
+            patch.setattr(os, call, fail)
+        yield
 
 
 def journaled(path: Path) -> Any:
@@ -322,31 +334,25 @@ def test_what_is_written_is_safe_within_half_a_second(
 # --- a bad disk -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EIO, errno.EDQUOT])
-@pytest.mark.parametrize("call", ["pwrite", "fdatasync"])
+@pytest.mark.parametrize(
+    ("calls", "number"),
+    [(("pwrite", "write"), errno.ENOSPC), (("fdatasync", "fsync"), errno.EIO)],
+)
 def test_a_disk_that_fails_for_a_while_costs_nothing(
     make_rig: MakeRig,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     *,
+    calls: tuple[str, ...],
     number: int,
-    call: str,
 ) -> None:
-    place = make_rig().place
     rig = make_rig()
+    place = rig.place
     rig.make_spool()
     recorder = rig.make_recorder()
     rig.feed(recorder, 0, 30)
 
-    def fail(*_arguments: object) -> int:
-        raise OSError(number, os.strerror(number))
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, call, fail)
-        if call == "pwrite":
-            patch.setattr(os, "write", fail)
-        else:
-            patch.setattr(os, "fsync", fail)
+    with failing_disk(monkeypatch, number, *calls):
         rig.feed(recorder, 30, 80)
         rig.tick(recorder, 3.0)
         report = rig.reports[-1]
@@ -375,12 +381,7 @@ def test_longer_than_the_spool_is_an_exact_gap_also_when_the_recording_ends_mean
     recorder = rig.make_recorder()
     rig.feed(recorder, 0, 20)
 
-    def fail(*_arguments: object) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "pwrite", fail)
-        patch.setattr(os, "write", fail)
+    with failing_disk(monkeypatch, errno.ENOSPC):
         rig.feed(recorder, 20, 90)
     rig.tick(recorder, 2.0)
     rig.feed(recorder, 90, 100)
@@ -397,12 +398,7 @@ def test_a_session_that_begins_while_the_disk_is_full_waits_for_the_old_one(
     recorder = old.make_recorder()
     old.feed(recorder, 0, 10)
 
-    def fail(*_arguments: object) -> int:
-        raise OSError(errno.EROFS, "Read-only file system")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "pwrite", fail)
-        patch.setattr(os, "write", fail)
+    with failing_disk(monkeypatch, errno.EROFS):
         old.feed(recorder, 10, 30)
         old.spool.close(unlink=False)
         new.make_spool()
@@ -474,11 +470,8 @@ def test_a_journal_that_cannot_be_finished_stays_for_a_recovery(
     recorder.handle_session(rig.session_data)
     rig.feed(recorder, 0, 30)
 
-    def fail(*_arguments: object) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "pwrite", fail)
-    recorder.finish()
+    with failing_disk(monkeypatch, errno.ENOSPC):
+        recorder.finish()
     assert recorder.status().problem.startswith(sentence(place.out, errno.ENOSPC))
     (path,) = place.journals
     journal = Journal.open(path)  # nobody holds it
