@@ -10,6 +10,8 @@ import h5py
 import pytest
 from identify_recordings import made_recording
 
+from estimation.identification.estimators import instruments
+from estimation.identification.output import payload
 from estimation.identification.pipeline import identify
 from estimation.identification.request import Request
 from estimation.recordings import dataset
@@ -38,6 +40,8 @@ def test_each_recording_is_opened_and_looked_through_once(
         looked[recording.path.name] += 1
         return UsableRows(recording, **options)
 
+    monkeypatch.setattr(instruments, "ROUNDS", 1)
+    monkeypatch.setattr(payload, "DRAWS", 10)
     monkeypatch.setattr(h5py.File, "__init__", count_opening)
     monkeypatch.setattr(dataset, "UsableRows", count_look)
     identify(

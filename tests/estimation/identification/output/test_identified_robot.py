@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from acceptance import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from identify_recordings import ARM_TEXT, text_without_links
@@ -45,7 +46,7 @@ def drawn_theta(seed: int, terms: tuple[str, ...] = TERMS, spread: float = 0.15)
     return theta
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(20))
 @given(seed=st.integers(0, 10_000), efficiency=st.sampled_from([None, 0.7]))
 def test_what_is_written_is_what_is_read(seed: int, efficiency: float | None) -> None:
     text = ARM_TEXT
