@@ -12,6 +12,7 @@ from datasets import open_dataset
 from identification_examples import example
 from identify_recordings import ARM_TEXT, made_recording, text_without_links, two_joints_text
 from recording_maker import make_recording
+from refusals import refused
 
 from daq.robot import robot_text
 from estimation.errors import DatasetError, EstimationError
@@ -88,10 +89,8 @@ def test_methods_that_cannot_be_used_are_named_and_the_others_go_on(known: Path)
     assert [method.name for method in result.failed] == ["cad", "cls2-prior"]
     assert [method.code for method in result.failed] == ["no-links", "no-links"]
     assert {row.cad for row in result.base_parameters} == {None}
-    with pytest.raises(EstimationError) as caught:
+    with refused(EstimationError, "no-method", "cad"):
         identify(replace(request, methods=("cad",)))
-    assert caught.value.code == "no-method"
-    assert "cad" in str(caught.value)
 
 
 def test_an_arm_of_which_only_bounds_are_known(known: Path) -> None:
@@ -109,15 +108,11 @@ def test_recordings_of_other_joints_are_refused(directory: Path, known: Path) ->
         Request(recordings=(known,), validations=(other,)),
         Request(recordings=(known,), payloads=(other,)),
     ):
-        with pytest.raises(DatasetError) as caught:
+        with refused(DatasetError, "different-robots", other):
             identify(request)
-        assert caught.value.code == "different-robots"
-        assert str(other) in str(caught.value)
     for text in (robot_text("bench1"), two_joints_text()):
-        with pytest.raises(DatasetError) as caught:
+        with refused(DatasetError, "other-joints", known):
             identify(Request(recordings=(known,), robot_text=text))
-        assert caught.value.code == "other-joints"
-        assert str(known) in str(caught.value)
 
 
 def test_the_true_arm_moves_like_the_recording_and_another_does_not(directory: Path) -> None:
@@ -147,10 +142,8 @@ def test_a_torque_of_zero_is_refused_in_words(tmp_path: Path) -> None:
         "joint_torque_nm": np.zeros((rows, 4)),
     }
     path = make_recording(tmp_path / "zero.h5", columns)
-    with pytest.raises(DatasetError) as caught:
+    with refused(DatasetError, "zero-torque", "zero.h5"):
         identify(Request(recordings=(path,)))
-    assert caught.value.code == "zero-torque"
-    assert "zero.h5" in str(caught.value)
 
 
 def test_joints_that_were_not_homed_are_said(tmp_path: Path) -> None:

@@ -636,7 +636,6 @@ UNUSABLE: dict[str, Callable[[Path], object]] = {
     "short": lambda path: made_recording(path, duration_s=0.25),
     "shorter": lambda path: made_recording(path, duration_s=0.1),
     "other": lambda path: made_recording(path, text=two_joints_text()),
-    "rate": lambda path: made_recording(path, rate_hz=500.0),
 }
 
 
@@ -671,8 +670,6 @@ def test_recordings_that_cannot_be_used(tmp_path: Path, kind: str, named: tuple[
     ("place", "kind", "code"),
     [
         ((), "other", "[different-robots]"),
-        (("--validate",), "other", "[different-robots]"),
-        (("--payload",), "other", "[different-robots]"),
         (("--validate",), "short", "[no-rows]"),
         (("--payload",), "short", "[no-rows]"),
     ],
@@ -685,9 +682,3 @@ def test_recordings_that_do_not_go_together(
     assert (outcome.exit_code, outcome.out) == (1, "")
     assert code in outcome.err
     assert not (tmp_path / "out").exists()
-
-
-def test_recordings_of_different_rates(arm: Arm, tmp_path: Path) -> None:
-    outcome = armature("identify", arm.known, unusable(tmp_path, "rate"))
-    assert (outcome.exit_code, outcome.out) == (1, "")
-    assert "[different-rates]" in outcome.err

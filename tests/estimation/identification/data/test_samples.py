@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from identification_examples import model_of
 from identify_recordings import ARM_TEXT, made_recording, two_joints_text
+from refusals import refused
 
 import estimation.identification.data.samples as samples_module
 import estimation.identification.data.segments as segments_module
@@ -140,22 +141,18 @@ def test_overrides_are_kept(segments: Segments) -> None:
 def test_recordings_without_anything_usable_are_named(directory: Path) -> None:
     short = made_recording(directory / "short.h5", duration_s=0.25)
     shorter = made_recording(directory / "shorter.h5", duration_s=0.1)
-    with pytest.raises(DatasetError) as caught:
+    with refused(DatasetError, "too-short", short):
         choose_preparation(open_segments([short]), Overrides())
-    assert (caught.value.code, str(short) in str(caught.value)) == ("too-short", True)
-    with pytest.raises(DatasetError) as caught:
+    with refused(DatasetError, "no-usable-rows", shorter):
         choose_preparation(open_segments([short, shorter]), Overrides())
-    assert (caught.value.code, str(shorter) in str(caught.value)) == ("no-usable-rows", True)
 
 
 def test_recordings_of_different_rates_are_refused(
     directory: Path, recordings: tuple[Path, Path]
 ) -> None:
     slow = made_recording(directory / "slow.h5", rate_hz=500.0)
-    with pytest.raises(DatasetError) as caught:
+    with refused(DatasetError, "different-rates", "1000, 500 Hz"):
         choose_preparation(open_segments([recordings[0], slow]), Overrides())
-    assert caught.value.code == "different-rates"
-    assert "1000, 500 Hz" in str(caught.value)
 
 
 def test_factors_of_rows_that_count_and_of_all(segments: Segments) -> None:
@@ -171,10 +168,8 @@ def test_factors_of_rows_that_count_and_of_all(segments: Segments) -> None:
 def test_joints_that_are_all_slow_leave_no_rows(segments: Segments) -> None:
     regressor, base = model_of()
     samples = samples_of(segments, Overrides(slow_rad_s=100.0))
-    with pytest.raises(DatasetError) as caught:
+    with refused(DatasetError, "no-rows", "holey.h5"):
         reduce_samples(regressor, base, samples, block_s=0.5)
-    assert caught.value.code == "no-rows"
-    assert "holey.h5" in str(caught.value)
 
 
 def test_how_much_is_used_is_said(recordings: tuple[Path, Path]) -> None:
@@ -194,17 +189,12 @@ def test_recordings_must_be_of_one_arm(directory: Path, recordings: tuple[Path, 
     opened = [open_recording(path) for path in recordings]
     assert common_text(opened) == ARM_TEXT
     other = open_recording(made_recording(directory / "two.h5", text=two_joints_text()))
-    with pytest.raises(DatasetError) as caught:
+    with refused(DatasetError, "different-robots", "two.h5", "robot two", "laas4"):
         common_text([*opened, other])
-    assert caught.value.code == "different-robots"
-    assert all(name in str(caught.value) for name in ("two.h5", "robot two", "laas4"))
-    with pytest.raises(DatasetError) as caught:
+    with refused(DatasetError, "no-recording"):
         common_text([])
-    assert caught.value.code == "no-recording"
-    with pytest.raises(DatasetError) as caught:
+    with refused(DatasetError, "other-joints", "two.h5", "joint1, joint2", "laas4"):
         check_joints(parse_robot(ARM_TEXT, "arm"), [opened[0], other])
-    assert caught.value.code == "other-joints"
-    assert all(name in str(caught.value) for name in ("two.h5", "joint1, joint2", "laas4"))
 
 
 def test_another_mass_is_no_other_arm(directory: Path, recordings: tuple[Path, Path]) -> None:

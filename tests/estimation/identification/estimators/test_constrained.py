@@ -14,6 +14,7 @@ from identification_examples import (
     simulated,
     true_theta,
 )
+from refusals import refused
 
 from estimation.errors import EstimationError, InfeasibleParametersError
 from estimation.identification.estimators.bounds import Ellipsoid, LinkBound, bounds_of
@@ -105,9 +106,8 @@ def test_a_prior_keeps_links_nearer_to_cad():
 
 
 def test_a_prior_needs_cad():
-    with pytest.raises(EstimationError) as caught:
+    with refused(EstimationError, "no-links"):
         estimate_cls2_prior(dataclasses.replace(example(), cad=None))
-    assert caught.value.code == "no-links"
     assert estimate_cls2(dataclasses.replace(example(), cad=None)).theta is not None
 
 

@@ -11,6 +11,7 @@ from identification_examples import (
     recorded,
     true_theta,
 )
+from refusals import refused
 
 from estimation.errors import DatasetError, EstimationError
 from estimation.identification.estimators.instruments import estimate_iv, make_instruments
@@ -77,9 +78,8 @@ def test_without_noise_instruments_are_least_squares():
 
 
 def test_imported_data_have_no_instruments():
-    with pytest.raises(EstimationError) as caught:
+    with refused(EstimationError, "no-reference"):
         estimate_iv(example())
-    assert caught.value.code == "no-reference"
     assert problem_of(noisy(reference_position_rad=None)).instruments is None
     gone = np.full_like(noisy().q_rad, np.nan)
     assert problem_of(noisy(reference_velocity_rad_s=gone)).instruments is None
@@ -96,6 +96,5 @@ def test_samples_of_another_recording_are_refused():
     problem = problem_of(noisy(kp_a_per_rad=None))
     part = next(problem.samples())
     other = dataclasses.replace(part, t_s=part.t_s + 1e-4)
-    with pytest.raises(DatasetError) as caught:
+    with refused(DatasetError, "no-instruments"):
         estimate_iv(dataclasses.replace(problem, samples=lambda: iter([other])))
-    assert caught.value.code == "no-instruments"

@@ -12,6 +12,7 @@ from identification_examples import (
     simulated,
     true_theta,
 )
+from refusals import refused
 
 from estimation.errors import DatasetError
 from estimation.identification.data.factors import triangular
@@ -130,15 +131,12 @@ def test_noise_in_the_motion_alone_is_not_what_total_least_squares_is_for():
 @pytest.mark.parametrize("estimate", ALL)
 def test_a_motion_that_tells_too_little_is_named(estimate):
     still = simulated(true_theta(), fourier_motion(moving=(0, 1)), noise_nm=0.01)
-    with pytest.raises(DatasetError) as caught:
+    with refused(DatasetError, "not-excited", "of 32 ", "fv3", "`armature excite`"):
         estimate(make_problem(still))
-    assert caught.value.code == "not-excited"
-    assert all(name in str(caught.value) for name in ("of 32 ", "fv3", "`armature excite`"))
 
 
 def test_torque_that_is_zero_is_refused():
     motion = fourier_motion()
     problem = make_problem(prepared(motion, np.zeros_like(motion.q_rad)))
-    with pytest.raises(DatasetError) as caught:
+    with refused(DatasetError, "zero-torque"):
         estimate_tls(problem)
-    assert caught.value.code == "zero-torque"
