@@ -40,11 +40,7 @@ class Candidates(NamedTuple):
 class CandidateSpace:
     """All trajectories of one fundamental frequency and number of harmonics.
 
-    Args:
-        limits: Of the arm.
-        f0_hz: Fundamental frequency.
-        harmonics: How many.
-        duration_s: How long they last; less than a period is only looked at that far.
+    One that lasts less than a period is only looked at that far.
 
     Attributes:
         dimension: How many numbers make a candidate.

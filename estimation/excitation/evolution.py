@@ -16,17 +16,11 @@ _CONDITION_MAX = 1e12
 
 
 class Evolution:
-    """One run of the search.
-
-    Args:
-        start: Centre of the first candidates, shape (n,).
-        sigma: Their standard deviation.
-        population: Candidates per generation.
-        generator: Of random numbers.
+    """One run of the search, from candidates about a start, shape (n,).
 
     Attributes:
         population: Candidates per generation.
-        sigma: Step size.
+        sigma: Step size; at first, the standard deviation of the candidates.
     """
 
     def __init__(

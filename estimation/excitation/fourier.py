@@ -63,16 +63,6 @@ class FourierTrajectory:
     sine_rad: FloatArray
     cosine_rad: FloatArray
 
-    @property
-    def period_s(self) -> float:
-        """After which it repeats itself."""
-        return 1.0 / self.f0_hz
-
-    @property
-    def harmonics(self) -> int:
-        """How many there are."""
-        return len(self.sine_rad)
-
     def at(self, t_s: FloatArray) -> SampledMotion:
         """Return the motion at any times, shape (n_samples,); its derivatives are exact."""
         t = np.asarray(t_s, dtype=np.float64)
@@ -107,7 +97,7 @@ class FourierTrajectory:
 
     def _fade_s(self, duration_s: float) -> float:
         periods = duration_s * self.f0_hz
-        if abs(periods - round(periods)) * self.period_s <= _WHOLE_S:
+        if abs(periods - round(periods)) / self.f0_hz <= _WHOLE_S:
             return 0.0
         return min(FADE_S, duration_s / 4.0)
 

@@ -123,11 +123,6 @@ class ArmLimits:
         currents = np.array([limit.current_max_a for limit in limits])
         self._current_max = LOAD_SHARE * np.where(np.isnan(self._nm_per_a), np.inf, currents)
 
-    @property
-    def has_torques(self) -> bool:
-        """Whether torques are predicted."""
-        return self._theta is not None
-
     def loads(self, phi: FloatArray) -> FloatArray:
         """Return torques and currents as a part of what is allowed; zeros without CAD.
 
@@ -156,12 +151,11 @@ class ArmLimits:
         """
         _, q, dq, ddq = motion
         torque = current = np.zeros(q.shape[1])
-        for part in _chunks(len(q)):
-            phi = self._regressor(q[part], dq[part], ddq[part]) if self.has_torques else None
-            if phi is not None:
-                parts = self._forces(phi)
-                torque = np.maximum(torque, parts[0].max(axis=0))
-                current = np.maximum(current, parts[1].max(axis=0))
+        has_torques = self._theta is not None
+        for part in _chunks(len(q)) if has_torques else ():
+            parts = self._forces(self._regressor(q[part], dq[part], ddq[part]))
+            torque = np.maximum(torque, parts[0].max(axis=0))
+            current = np.maximum(current, parts[1].max(axis=0))
         found: list[Limit] = []
         low, high = self.position_min_rad, self.position_max_rad
         found += self._each("position_min", low, q.min(axis=0), "rad", is_lower=True)
@@ -169,7 +163,7 @@ class ArmLimits:
         speed, acceleration = np.abs(dq).max(axis=0), np.abs(ddq).max(axis=0)
         found += self._each("velocity", self.velocity_max_rad_s, speed, "rad/s")
         found += self._each("acceleration", self.acceleration_max_rad_s2, acceleration, "rad/s²")
-        if self.has_torques:
+        if has_torques:
             found += self._each("torque", self._torque_max, torque, "N·m")
             found += self._each("current", self._current_max, current, "A")
         return (*found, *self._check_clearances(q))

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from daq.recording.text import plain
 from estimation.identification.data.gathering import Gathered, reduce_samples
-from estimation.identification.data.samples import Samples
-from estimation.identification.data.segments import Segments
+from estimation.identification.data.samples import Samples, Segments
 from estimation.identification.estimators.instruments import make_instruments
 from estimation.identification.estimators.problem import Instruments, Problem
 from estimation.identification.evaluation.simulation_check import simulate_recording

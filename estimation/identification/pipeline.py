@@ -16,7 +16,7 @@ from estimation.identification.estimators.bounds import bounds_of
 from estimation.identification.estimators.methods import METHODS
 from estimation.identification.estimators.problem import Problem
 from estimation.identification.estimators.relaxation import relax_bounds
-from estimation.identification.estimators.uncertainty import Uncertainty, find_uncertainty
+from estimation.identification.estimators.uncertainty import find_uncertainty
 from estimation.identification.evaluation.data_checks import check_data
 from estimation.identification.evaluation.judging import judge
 from estimation.identification.evaluation.traces import Trace, make_trace, residual_tests
@@ -45,7 +45,6 @@ class IdentificationOutcome:
         robot: The robot that was identified.
         robot_text: Its file.
         problem: What the estimators got.
-        uncertainty: Of base parameters.
         traces: Torques over time, of identification and validation.
     """
 
@@ -53,7 +52,6 @@ class IdentificationOutcome:
     robot: Robot
     robot_text: str
     problem: Problem
-    uncertainty: Uncertainty
     traces: tuple[Trace, ...]
 
 
@@ -139,7 +137,6 @@ def _identify(
         robot=known.robot,
         robot_text=known.robot_text,
         problem=problem,
-        uncertainty=uncertainty,
         traces=traces,
     )
 

@@ -14,8 +14,7 @@ from pathlib import Path
 import cvxpy  # noqa: F401 - estimators import it when they are first used
 
 from estimation.identification.data.gathering import reduce_samples
-from estimation.identification.data.samples import Samples, choose_preparation
-from estimation.identification.data.segments import Segments
+from estimation.identification.data.samples import Samples, Segments, choose_preparation
 from estimation.identification.estimators.bounds import bounds_of
 from estimation.identification.estimators.methods import METHODS
 from estimation.identification.estimators.problem import Problem

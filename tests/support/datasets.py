@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from daq.recording import open_recording
-from estimation.identification.data.segments import Segments
+from estimation.identification.data.samples import Segments
 from estimation.recordings.dataset import ROWS_MAX, OpenDataset
 from estimation.recordings.segment import Segment
 from estimation.recordings.usable_rows import DatasetSummary

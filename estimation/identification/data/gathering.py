@@ -16,8 +16,7 @@ from daq.robot.geometry import joint_poses
 from estimation.errors import DatasetError
 from estimation.identification.data.factors import ReducedSamples
 from estimation.identification.data.reduction import Reducer
-from estimation.identification.data.samples import Samples, choose_preparation
-from estimation.identification.data.segments import Segments
+from estimation.identification.data.samples import Samples, Segments, choose_preparation
 from estimation.identification.request import Overrides, Request
 from estimation.identification.result import RecordingSummary
 from estimation.model.base import BaseParameters, find_base

@@ -1,24 +1,93 @@
-"""Prepared samples of several recordings, to be iterated again and again in bounded memory."""
+"""Samples of several recordings, raw and prepared: iterated again and again in bounded memory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
+from pathlib import Path
 
 import numpy as np
 
 from estimation.errors import DatasetError
-from estimation.identification.data.segments import Segments
 from estimation.identification.request import Overrides
+from estimation.recordings.dataset import OpenDataset
 from estimation.recordings.segment import Segment
 from estimation.signals.preparation import PreparationSettings, Prepared, choose_settings, prepare
 from estimation.signals.repetition import average_repetitions, find_period_s
 from estimation.types import FloatArray
 
+KEPT_RAW_ROWS_MAX = 60_000
+"""Rows of segments that are kept in memory: a minute at 1 kHz, some 20 MB."""
+_LOOKED_AT = 4
+"""Segments of each recording that count as its beginning."""
 KEPT_ROWS_MAX = 250_000
 """Prepared rows that are kept in memory; more are read and prepared again each time."""
 SLOW_SHARE = 0.03
 """Of a joint's highest speed: below this a joint may stick, and its friction is not known."""
+
+
+class Segments:
+    """The segments of recordings, which are open for as long as this is used."""
+
+    def __init__(self, datasets: Sequence[OpenDataset]) -> None:
+        self._datasets = tuple(datasets)
+        self._kept: dict[int, list[Segment]] = {}
+        self._kept_rows = 0
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The files."""
+        return tuple(dataset.path for dataset in self._datasets)
+
+    def __iter__(self) -> Iterator[Segment]:
+        for number in range(len(self._datasets)):
+            yield from self.of(number)
+
+    def of(self, number: int) -> Iterator[Segment]:
+        """Yield all segments of a recording, by its place among them."""
+        if number in self._kept:
+            yield from self._kept[number]
+            return
+        room = KEPT_RAW_ROWS_MAX - self._kept_rows
+        kept: list[Segment] = []
+        rows = 0
+        for segment in self._datasets[number].segments():
+            rows += len(segment)
+            if rows <= room:
+                kept.append(segment)
+            else:
+                kept.clear()
+            yield segment
+        if rows <= room:
+            self._kept[number] = kept
+            self._kept_rows += rows
+
+    def beginnings(self) -> Iterator[Segment]:
+        """Yield the first segments of each recording.
+
+        Raises:
+            DatasetError: A recording has none, or they differ in rate.
+        """
+        rate_hz: float | None = None
+        for number, dataset in enumerate(self._datasets):
+            is_empty = True
+            for segment in islice(self.of(number), _LOOKED_AT):
+                is_empty = False
+                rate_hz = segment.rate_hz if rate_hz is None else rate_hz
+                if round(segment.rate_hz - rate_hz, 3):
+                    raise DatasetError(
+                        f"the recordings have different rates ({rate_hz:g}, "
+                        f"{segment.rate_hz:g} Hz): identify them one by one",
+                        code="different-rates",
+                    )
+                yield segment
+            if is_empty:
+                why = _why(dataset)
+                raise DatasetError(
+                    f"{dataset.path}: holds no samples that could be used{why}",
+                    code="no-usable-rows",
+                )
 
 
 class Samples:
@@ -136,3 +205,11 @@ def choose_preparation(
     shown = ", ".join(f"{limit:g}" for limit in limits)
     note = f"a joint slower than {shown} rad/s does not count in the fit: it may stick there"
     return replace(settings, exclude_slow_rad_s=limits), (*notes, note)
+
+
+def _why(dataset: OpenDataset) -> str:
+    left_out = dataset.summary.left_out
+    if not left_out:
+        return "; it is empty"
+    reasons = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
+    return f": left out were {reasons} (`armature record info` shows what is in it)"

@@ -114,16 +114,17 @@ def link_bounds(x: cp.Variable, bounds: Bounds, scales: Scales, *, realism: Real
     """Return bounds on masses, centres of mass and, for CLS-3, where mass may be."""
     result: list[Bound] = []
     masses = [x[10 * joint] for joint in range(len(bounds.links))]
-    for joint, (name, link) in enumerate(zip(bounds.joint_names, bounds.links, strict=True)):
+    named = list(enumerate(zip(bounds.joint_names, bounds.links, strict=True)))
+    for joint, (name, link) in named:
         result += _mass_bounds(masses[joint], f"mass of {name}", link.mass_kg, scales)
         result += _centre_bounds(x, joint, name, link, scales)
     result += _mass_bounds(sum(masses), "total mass", bounds.total_mass_kg, scales)
     if realism is Realism.DENSITY:
-        for joint, (name, link) in enumerate(zip(bounds.joint_names, bounds.links, strict=True)):
+        for joint, (name, link) in named:
             if link.ellipsoid is not None:
                 result.append(_density_bound(x, joint, name, link.ellipsoid, scales))
     if realism is Realism.BOUNDS:
-        for joint, (name, link) in enumerate(zip(bounds.joint_names, bounds.links, strict=True)):
+        for joint, (name, link) in named:
             if link.centre_m is None and link.ellipsoid is not None:
                 result.append(_centre_ellipsoid(x, joint, name, link.ellipsoid, scales))
         # Nothing else keeps masses positive there.

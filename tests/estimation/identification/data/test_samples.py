@@ -15,7 +15,6 @@ from identify_recordings import ARM_TEXT, made_recording, two_joints_text
 from refusals import refused
 
 import estimation.identification.data.samples as samples_module
-import estimation.identification.data.segments as segments_module
 from daq.recording import open_recording
 from daq.robot import parse_robot
 from estimation.errors import DatasetError
@@ -25,8 +24,7 @@ from estimation.identification.data.gathering import (
     reduce_samples,
     summary_of,
 )
-from estimation.identification.data.samples import Samples, choose_preparation
-from estimation.identification.data.segments import Segments
+from estimation.identification.data.samples import Samples, Segments, choose_preparation
 from estimation.identification.request import Overrides
 from estimation.signals.preparation import PreparationSettings
 
@@ -76,7 +74,7 @@ def test_what_is_too_much_for_memory_is_read_again(
 ) -> None:
     kept = times(samples_of(recordings))
     monkeypatch.setattr(samples_module, "KEPT_ROWS_MAX", 100)
-    monkeypatch.setattr(segments_module, "KEPT_ROWS_MAX", 1000)
+    monkeypatch.setattr(samples_module, "KEPT_RAW_ROWS_MAX", 1000)
     samples = samples_of(recordings)
     assert times(samples) == times(samples) == kept
     one, other = (next(iter(samples))[1] for _ in range(2))
