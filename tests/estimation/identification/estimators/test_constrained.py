@@ -1,5 +1,4 @@
 import dataclasses
-import time
 
 import cvxpy as cp
 import numpy as np
@@ -63,12 +62,11 @@ def test_pseudo_inertia_and_back():
 
 
 @pytest.mark.parametrize("estimate", CONSISTENT)
-@pytest.mark.parametrize("problem", [example(), noisy()], ids=["quiet", "noisy"])
-def test_links_can_exist_keep_their_bounds_and_are_not_below_the_floor(estimate, problem):
+@pytest.mark.parametrize("make", [example, noisy])
+def test_links_can_exist_keep_their_bounds_and_are_not_below_the_floor(estimate, make):
+    problem = make()
     floor = problem.factors.error_percent(estimate_uls(problem).beta)[0]
-    began_s = time.perf_counter()
     found = estimate(problem)
-    print(f"{found.method}: {time.perf_counter() - began_s:.2f} s")
     assert least_eigenvalues(found.theta, 4).min() > 0.0
     space = make_space(problem)
     assert not space.violations(found.theta / space.scales.theta)
@@ -246,15 +244,13 @@ def with_ellipsoid(factor=1.0):
 
 
 def test_an_ellipsoid_that_contradicts_a_box_is_named():
-    with pytest.raises(InfeasibleParametersError) as raised:
-        estimate_cls3(with_ellipsoid())
-    assert raised.value.code == "contradicting-bounds"
-    for name in (
+    names = (
         "centre of mass x of joint2 ≥ 0.16 m",
         "mass of joint2 inside its ellipsoid (centre 0, 0, 0 m, semi-axes 0.1, 0.1, 0.05 m)",
         "ellipsoid of joint2, its semi-axes 1.602 times longer",
-    ):
-        assert name in str(raised.value)
+    )
+    with refused(InfeasibleParametersError, "contradicting-bounds", *names):
+        estimate_cls3(with_ellipsoid())
 
 
 def test_an_ellipsoid_grows_by_the_least_that_helps():
@@ -263,7 +259,7 @@ def test_an_ellipsoid_grows_by_the_least_that_helps():
     theta = estimate_cls3(relaxed).theta
     assert theta[11] / theta[10] >= 0.16 - 1e-5
     assert relax_bounds(relaxed) == (relaxed, ())
-    with pytest.raises(InfeasibleParametersError):
+    with refused(InfeasibleParametersError, "contradicting-bounds"):
         estimate_cls3(with_ellipsoid(1.595))
     # Masses and ellipsoids at once.
     relaxed, notes = relax_bounds(with_bounds(with_ellipsoid(), total_mass_kg=(0.1, 0.4)))
