@@ -7,6 +7,7 @@ import io
 import math
 from collections.abc import Callable
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -67,13 +68,17 @@ def _numbers(outcome: IdentificationOutcome) -> dict[str, bytes]:
 
 
 def _pictures(outcome: IdentificationOutcome) -> dict[str, bytes]:
-    """Return figures and page, the page last."""
-    from estimation.identification.report.figures import draw_figures
+    """Return figures and page, the page last; without Matplotlib, a page of numbers."""
     from estimation.identification.report.page import make_page
+
+    made_at = datetime.now(UTC).isoformat(timespec="seconds")
+    if find_spec("matplotlib") is None:
+        say("armature: no figures without Matplotlib: pip install '.[report]'")
+        return {"report.html": make_page(outcome.result, made_at=made_at).encode()}
+    from estimation.identification.report.figures import draw_figures
     from estimation.reporting.sheet import make_pdf
 
     figures = draw_figures(outcome.result, outcome.traces)
-    made_at = datetime.now(UTC).isoformat(timespec="seconds")
     return {
         "figures.pdf": make_pdf([figure.sheet for figure in figures]),
         "report.html": make_page(outcome.result, made_at=made_at, figures=figures).encode(),

@@ -372,6 +372,17 @@ def without_pictures(_outcome: IdentificationOutcome) -> dict[str, bytes]:
     return {"figures.pdf": b"%PDF" + bytes(200_000), "report.html": b"<!DOCTYPE html>"}
 
 
+def test_without_matplotlib_there_is_a_page_of_numbers(
+    arm: Arm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "find_spec", lambda _name: None)
+    outcome = armature("identify", arm.known, *QUICKEST, "--out", tmp_path, "--json")
+    assert outcome.exit_code == 0
+    assert "'.[report]'" in outcome.err
+    assert "<svg" not in (tmp_path / "report.html").read_text()
+    assert not (tmp_path / "figures.pdf").exists()
+
+
 def test_an_arm_without_drives_has_no_loop_to_repeat(
     arm: Arm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
