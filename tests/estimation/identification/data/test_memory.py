@@ -10,8 +10,8 @@ from acceptance import IS_LONG
 from tests.support.identification_memory import identify_elsewhere
 from tests.support.long_recording import make_long_recording
 
-SAMPLES, EXTRA_MAX_MB = (600_000, 250.0) if IS_LONG else (240_000, 150.0)
-"""The raw columns of four minutes are 70 MB: kept whole, they would be too much."""
+SAMPLES, EXTRA_MAX_MB = (600_000, 250.0) if IS_LONG else (180_000, 130.0)
+"""The raw columns of three minutes are 50 MB: kept whole, they would be too much."""
 
 
 @pytest.mark.acceptance
