@@ -157,8 +157,10 @@ def _check_drift(window: PlateauWindow, gains_advice: str) -> str:
     blocks = window.blocks()
     half = len(blocks) // 2
     first_a, second_a = float(np.mean(blocks[:half])), float(np.mean(blocks[half:]))
-    # Of the difference of both halves: from block to block, and from sample to sample.
-    block_a = max(float(np.std(np.diff(blocks), ddof=1)) / math.sqrt(2.0), window.noise_a())
+    # Of the difference of both halves: from block to block (three of them at least say something
+    # about that), and from sample to sample.
+    steps_a = float(np.std(np.diff(blocks), ddof=1)) if len(blocks) > 2 else 0.0
+    block_a = max(steps_a / math.sqrt(2.0), window.noise_a())
     noise_a = block_a * math.sqrt(2.0 / half)
     change_a = abs(second_a - first_a)
     if change_a > max(DRIFT_TOLERANCE * abs(first_a), 5.0 * noise_a):

@@ -188,7 +188,7 @@ def test_loop_and_recorder_killed_together(lab: Any) -> None:
     # Even without the spool, which a reboot takes away.
     for spool in lab.runtime.glob("spool-*"):
         spool.unlink()
-    run.process.wait()
+    lab.wait_for(lambda: not lab.processes())
 
     assert lab.ask("recover", lab.path).exit_code == 0
     with open_recording(file) as recording:

@@ -7,10 +7,14 @@ by a recorder that is dead or hangs.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from daq.loop.events import Events
-from daq.stream.gateway.link import GatewayLink
 from daq.stream.messages import RecorderReport
+
+if TYPE_CHECKING:
+    # ZeroMQ with it, which a loop without clients does not need.
+    from daq.stream.gateway.link import GatewayLink
 
 SILENT_AFTER_S = 3.0
 

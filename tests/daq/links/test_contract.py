@@ -139,8 +139,7 @@ def test_a_rebooted_board_is_recognised_and_answers_again(kind: str) -> None:
             outcomes.append(reading.outcome)
             if Outcome.SILENT in outcomes and outcomes[-3:] == [Outcome.OK] * 3:
                 break
-        assert outcomes[1] is Outcome.OK
-        assert Outcome.SILENT in outcomes
+        assert Outcome.OK in outcomes[: outcomes.index(Outcome.SILENT)]
         assert outcomes[-1] is Outcome.OK
         assert rig.board.counters.restarted == 1
 

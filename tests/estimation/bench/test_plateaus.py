@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from bench_records import Array, BenchTest, Fault, Part, Plant
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from estimation.bench import rejection
 from estimation.bench.plateaus import find_plateaus
 from estimation.bench.record import JointRecord
 from estimation.bench.rejection import reject_slipping
@@ -545,3 +547,15 @@ def test_no_damage_breaks_the_analysis(
             assert plateau.iq_a is not None
             assert plateau.iq_sigma_a is not None
             assert plateau.acceleration_rad_s2 is not None
+
+
+def test_two_blocks_say_nothing_of_their_spread() -> None:
+    """A bug: a plateau as short as that ended in a warning of NumPy, and was never drifting."""
+    window = SimpleNamespace(
+        record=SimpleNamespace(header=SimpleNamespace(window_rad=None)),
+        blocks=lambda: np.array([0.10, 0.15]),
+        noise_a=lambda: 1e-3,
+    )
+    assert rejection._check_drift(window, "")
+    window.noise_a = lambda: 0.1
+    assert not rejection._check_drift(window, "")
