@@ -1,4 +1,4 @@
-"""The board profiles: what is on the wire, byte by byte, and how each firmware behaves.
+"""The board profiles: what is on the wire, byte by byte, and how each firmware behaves and filters.
 
 This is the single source. A new field is one line in a frame, a new profile one `Profile` value.
 Sources: this robot's message for `arm`; the public uOmodri and uDriver v2 firmwares for the others,

@@ -21,7 +21,7 @@ VERBS = {
     "doctor": "check whether a robot could run here, and say how to fix what is wrong",
     "excite": "find a trajectory that identifies an arm well, inside all of its limits",
     "frames": "decode, encode and document the boards' frames",
-    "import": "make a recording of measurements from CSV, NPZ or MAT files",
+    "import": "make a recording of measurements from CSV, NPY, NPZ, MAT or HDF5 files",
     "identify": "find an arm's dynamic parameters in recordings, and judge them",
     "install-service": "make the loop and the recorder services of this computer",
     "keys": "make and allow the keys for commands over a network",

@@ -1,4 +1,4 @@
-"""The recording: one HDF5 file per run, readable without the rest of this software.
+"""The recording: one HDF5 file, readable without the rest of this software.
 
 One of the two contract packages that every other package may import. `layout` states what is in the
 file, `RECORDING_FORMAT.md` describes it to people. It needs only NumPy, h5py and the robot

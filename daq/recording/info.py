@@ -1,4 +1,4 @@
-"""The facts that a writer of recordings is given, as plain values: no wire, no stream."""
+"""The facts about a session that a writer is given, as plain values: no wire, no stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The writer of recordings: under a temporary name, checked by reading it back, then renamed.
+"""The writer of recordings: finds gaps by the numbers of samples, reads the file back, renames it.
 
 Memory is bounded: samples are collected until a chunk of the file is full. A crash leaves
 `NAME.h5.part` and nothing else; a file that exists is never overwritten. One writer per file.

@@ -1,4 +1,4 @@
-"""The friction law of a joint, stated once, to identify, simulate or compensate it.
+"""The friction law of a joint, stated once for all but the mock, which has physics of its own.
 
 ```
 τ_f(v) = fv·v + fc·σ(v) + off + fva·|v| + fst·σ(v)·exp(−(v/v_s)²)

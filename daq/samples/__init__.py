@@ -1,1 +1,1 @@
-"""What one cycle measured, batches of it, the columns made of it, and the last minute of it."""
+"""Samples of the cycles: one of them, in batches, as columns, and those of the last minute."""

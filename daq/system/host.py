@@ -49,7 +49,7 @@ def _kernel(root: Path) -> Finding:
         Level.WARNING,
         "kernel",
         f"{release} without PREEMPT_RT: rare wake-ups come milliseconds late",
-        f"install a PREEMPT_RT kernel (Debian: linux-image-rt-{machine}) for the last hundredth",
+        f"install a PREEMPT_RT kernel (Debian: linux-image-rt-{machine}) to get rid of them",
     )
 
 

@@ -31,7 +31,7 @@ from estimation.types import Flags
 OLDER_REPLIES = 2
 """Rows after a change of command whose replies do not know of it yet."""
 GAP_MAX_S = 0.02
-"""Filters go on across gaps of at most this: a third of a period of the lowest cut-off, 15 Hz."""
+"""Filters go on across gaps of at most this: a third of a period of the usual cut-off, 15 Hz."""
 PERIOD_MIN_NS, PERIOD_MAX_NS = 1000, 10_000_000_000
 """No recording of ours or of an import (`estimation.importing.sampling`) is faster or slower."""
 PERIOD_WRONG = 10.0

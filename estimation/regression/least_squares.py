@@ -1,4 +1,4 @@
-"""Linear least squares and how sure of its result one may be: pure computation.
+"""Linear least squares, and replicates of it from blocks of samples that are drawn again.
 
 The model is τ = Φθ + e with n rows (samples) and p columns (parameters). Ordinary standard
 deviations take the errors e of all rows for independent; `estimation.regression.bootstrap` does

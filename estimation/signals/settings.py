@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from statistics import geometric_mean
 from typing import Literal
 
 import numpy as np
@@ -162,17 +163,16 @@ def _choose_velocity(spectra: Spectra, cutoff_hz: float, content_hz: float) -> t
             f"velocity from the positions: the measured one of {name} is "
             f"{worst.gain:.3f} times their derivative and {1e3 * worst.delay_s:+.2f} ms late"
         )
-    ratios = [
-        joint.noise_measured / joint.noise_differentiated
+    noise = [
+        (joint.noise_measured, joint.noise_differentiated)
         for joint in joints
         if joint.noise_measured > 0.0 and joint.noise_differentiated > 0.0
     ]
-    ratio = math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else 1.0
-    measured, derived = (
-        max(getattr(joint, f"noise_{name}") for joint in joints)
-        for name in ("measured", "differentiated")
+    measured, derived = map(geometric_mean, zip(*noise, strict=True)) if noise else (1.0, 1.0)
+    ratio = measured / derived
+    figures = (
+        f"noise above the cut-off {measured:.2g} against {derived:.2g} (rad/s)/√Hz, mean of joints"
     )
-    figures = f"noise above the cut-off {measured:.2g} against {derived:.2g} (rad/s)/√Hz"
     if ratio > 1.0:
         return "differentiated", (
             f"velocity from the positions: {ratio:.2g} times less noise than the measured one "

@@ -1,4 +1,4 @@
-"""SPI windows between a host and a mock board, with the faults of a script.
+"""SPI transfers between a host and a mock board, with the faults of a script.
 
 What carries the bytes (an in-process link, the emulated device) asks here; without faults the
 window goes straight to the board.

@@ -1,4 +1,4 @@
-"""The plant, what the motors turn: the seam between a simulated board and its physics."""
+"""The plant, what the motors turn: the seam between a mock board and its physics."""
 
 from __future__ import annotations
 

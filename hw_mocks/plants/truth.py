@@ -1,4 +1,4 @@
-"""The true parameters of a simulated robot: the values that the identification is to find.
+"""The true parameters of a mock robot: the values that the identification is to find.
 
 The robot file holds what CAD says; the simulated arm differs from it by a seeded amount. The truth
 is handed to the plant and to the judge of a result, never to an estimator, and never enters the

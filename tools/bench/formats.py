@@ -165,7 +165,7 @@ def print_table(console: Console, rows: Sequence[Row]) -> None:
     first = ("robot", "joint") if has_robots else ("joint",)
     friction = Table(*first, "motor", title="friction", title_justify="left")
     others = Table(*first, title="breakaway, inertia, torque constant", title_justify="left")
-    for heading in ("b_eq µN·m·s", "f N·m"):
+    for heading in ("b_eq µN·m·s/rad", "f N·m"):
         friction.add_column(heading, justify="right", no_wrap=True)
     friction.add_column("model")
     friction.add_column("used", justify="right")

@@ -69,8 +69,8 @@ def _payload_lines(payload: PayloadResult) -> list[str]:
 
 def _comparison(result: Identification) -> Table:
     table = Table(title=f"Identification of {result.robot}")
-    table.add_column("method")
-    headings = ["ident. %", "valid. %", "all rows %", "consis-\ntent", "cond.\nB(q)", "time\ns"]
+    table.add_column("method", no_wrap=True)
+    headings = ["ident. %", "valid. %", "all rows %", "phys.\ncons.", "cond.\nB(q)", "time\ns"]
     has_truth = any(row.base_parameters_in_interval is not None for row in result.methods)
     if has_truth:
         headings.append("truth\nin %")

@@ -148,11 +148,14 @@ def _identify(arguments: argparse.Namespace) -> int:
 
     with progress_steps("identifying") as step:
         outcome = identify(request, step)
-    if not arguments.json:
-        from tools.identify.table import show
+    try:
+        if not arguments.json:
+            from tools.identify.table import show
 
-        show(outcome.result)  # before anything is written: a full disk does not lose it
-    written, problem = _written(arguments, outcome)
+            show(outcome.result)  # before anything is written: a full disk does not lose it
+    finally:
+        # Nor does whoever reads the table and leaves (`armature identify … | head`) lose the files.
+        written, problem = _written(arguments, outcome)
     if arguments.json:
         from daq.recording.text import plain
         from tools.identify.files import facts_of

@@ -1,4 +1,4 @@
-"""`armature mock`: runs programs against simulated boards behind emulated devices."""
+"""`armature mock`: runs programs against mock boards behind emulated devices."""
 
 from __future__ import annotations
 

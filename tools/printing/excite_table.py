@@ -38,7 +38,7 @@ def _summary(found: Excitation, robot: Robot, seconds: float) -> Table:
     )
     table.add_row(
         "condition number",
-        f"{found.condition:.1f}, with columns scaled to length 1 {found.condition_scaled:.1f}",
+        f"{found.condition:.1f}; {found.condition_scaled:.1f} with columns of length 1",
     )
     table.add_row("base parameters", f"{found.rank} of {found.parameters}")
     box = zip("xyz", coverage.tip_min_m, coverage.tip_max_m, strict=True)

@@ -19,7 +19,7 @@ _MOCK_TIMEOUT_MS = 100
 def add_run_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that `loop` and `run` share: what `RunOptions.from_namespace` reads."""
     parser.add_argument(
-        "--arm", action="store_true", help="allow motors to be enabled; on a mock they always are"
+        "--arm", action="store_true", help="allow motors to be enabled; not needed on a mock"
     )
     parser.add_argument("--duration", type=float, metavar="S", help="end after this many seconds")
     parser.add_argument(

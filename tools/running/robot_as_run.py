@@ -1,4 +1,4 @@
-"""The robot as a run takes it: time-outs and budgets in place of the robot file's."""
+"""The robot with what a run changes: the time-out, and on a mock the deadline budget."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def _is_idle(status: LoopStatus) -> bool:
 
 # A stop in progress may still end in a fault, so none of these ends while it is stopping.
 WAITS = {
-    "enable": Wait("it is ready", _is_on, _is_idle, 30.0),
+    "enable": Wait("the robot is ready", _is_on, _is_idle, 30.0),
     "home": Wait(
         "all joints are homed",
         lambda s: (

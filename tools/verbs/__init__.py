@@ -1,1 +1,1 @@
-"""One module per verb."""
+"""The verbs that are one module each."""

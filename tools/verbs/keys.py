@@ -1,4 +1,4 @@
-"""`armature keys`: makes and lists the keys by which a robot is reached over a network."""
+"""`armature keys`: makes, allows and lists the keys by which a robot is reached over a network."""
 
 from __future__ import annotations
 

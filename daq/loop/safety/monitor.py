@@ -1,4 +1,4 @@
-"""Checks every limit in every cycle and trips the state machine when one is exceeded.
+"""Checks every limit in every cycle, skipped periods too, and trips the state machine.
 
 A limit trips after as many cycles in a row beyond it as the robot file's `[safety]` says. Limits of
 motion count while the motors are on and calibrated; a board's fault while they are on; replies that

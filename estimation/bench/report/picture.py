@@ -1,4 +1,4 @@
-"""What the figure and the page of the friction bench show beside a result.
+"""The samples and curves that figure and page of the friction bench draw, beside the numbers.
 
 Plain numbers: nothing here draws, fits, or needs matplotlib.
 """

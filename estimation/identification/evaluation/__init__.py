@@ -1,1 +1,1 @@
-"""How good a result is: errors, intervals, checks of the data, a verdict."""
+"""How good a result is: errors, checks of the data, a verdict."""

@@ -164,7 +164,7 @@ def test_wait_for_ready(send: Any, loop: Any) -> None:
 
     result = send("enable", "--wait")
 
-    assert (result.exit_code, result.out) == (OK, "enable: it is ready\n")
+    assert (result.exit_code, result.out) == (OK, "enable: the robot is ready\n")
     assert loop.status.state == "ready"
 
 

@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import Mock
 
 import msgspec
 import numpy as np
@@ -588,6 +589,16 @@ def test_a_full_disk_leaves_whole_files_only(
     assert "result.json" in found and "report.html" not in found
     assert {Path(name).name for name in outcome.json["files"]} == found
     json.loads((out / "result.json").read_text())
+
+
+def test_who_reads_the_table_and_leaves_does_not_lose_the_files(
+    arm: Arm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bug: `armature identify … | head` wrote nothing, and was content."""
+    monkeypatch.setattr(files, "_pictures", without_pictures)
+    monkeypatch.setattr("tools.identify.table.show", Mock(side_effect=SystemExit(1)))
+    armature("identify", arm.known, *QUICKEST, "--out", tmp_path / "out")
+    assert json.loads((tmp_path / "out" / "result.json").read_text())["methods"]
 
 
 def test_a_copy_under_another_name_is_noticed(arm: Arm, tmp_path: Path) -> None:
