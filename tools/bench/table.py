@@ -6,7 +6,6 @@ Reads options and puts the parts together: `rows`, `formats`, `apply`.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from pathlib import Path
 
@@ -17,7 +16,15 @@ from daq.robot import parse_robot, robot_text, shipped_robots
 from tools.bench.apply import apply_friction, describe
 from tools.bench.formats import FORMATS, format_table, print_table
 from tools.bench.rows import find_results, make_rows
-from tools.shared.cli import OK, Verbs, add_json_option, add_verb, make_console, say
+from tools.shared.cli import (
+    OK,
+    Verbs,
+    add_json_option,
+    add_verb,
+    make_console,
+    new_file_problems,
+    say,
+)
 
 _EXAMPLE = """\
   armature bench table results
@@ -101,13 +108,10 @@ def _checked_format(arguments: argparse.Namespace) -> str:
             f"--robot {arguments.robot}: a shipped robot is never changed; name a file for your "
             "own with --to FILE"
         )
-    for option, path in (("--out", arguments.out), ("--to", arguments.to)):
-        if path is not None and not path.name:
-            problems.append(f"{option} '{path}': expected the name of a file")
-        elif path is not None and os.path.lexists(path) and not path.is_file():
-            problems.append(f"{option} {path}: exists and is not an ordinary file")
-    if arguments.out is not None and os.path.lexists(arguments.out):
-        problems.append(f"--out {arguments.out}: exists and is not overwritten")
+    if arguments.out is not None:
+        problems += new_file_problems("--out", arguments.out)
+    if arguments.to is not None and not arguments.to.is_file():  # one that is there is changed
+        problems += new_file_problems("--to", arguments.to)
     if arguments.to is not None and arguments.to.suffix != ".toml":
         problems.append(f"--to {arguments.to}: expected a name that ends in .toml")
     if problems:

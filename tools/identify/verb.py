@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -141,6 +142,11 @@ def _add_preparation(parser: argparse.ArgumentParser) -> None:
 
 
 def _identify(arguments: argparse.Namespace) -> int:
+    if None in map(find_spec, ("pinocchio", "scipy", "cvxpy", "clarabel")):
+        say(
+            "armature: this takes Pinocchio, SciPy, CVXPY and Clarabel: pip install '.[estimation]'"
+        )
+        return FAILED
     request = _request(arguments)
     if arguments.out is not None:
         _check_out(arguments.out)
@@ -245,17 +251,17 @@ def _request(arguments: argparse.Namespace) -> Request:
 def _repeated(arguments: argparse.Namespace) -> list[str]:
     """Return a problem for each recording that is given twice or for two purposes."""
     problems = []
-    seen: set[Path] = set()
+    seen: set[str] = set()
     for path in arguments.recordings:
-        if path.resolve() in seen:
+        if os.path.realpath(path) in seen:
             problems.append(f"{path}: is given twice")
-        seen.add(path.resolve())
+        seen.add(os.path.realpath(path))
     for option in ("validate", "payload"):
         paths: list[Path] = getattr(arguments, option)
         problems += [
             f"--{option} {path}: is also among the recordings to identify from"
             for path in paths
-            if path.resolve() in seen
+            if os.path.realpath(path) in seen
         ]
     return problems
 

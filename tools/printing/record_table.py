@@ -8,6 +8,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
+from daq.recording.text import plain
 from tools.shared.cli import make_console
 
 _EVENTS_MAX = 40
@@ -103,7 +104,7 @@ def _events(events: list[dict[str, Any]]) -> Table:
         if others:
             text += f" (and {len(others)} more until {others[-1][1]['t_s']:.3f} s)"
         cells = (event["kind"], event["severity"], event["source"], text)
-        table.add_row(f"{event['t_s']:.3f}", *map(escape, cells))
+        table.add_row(f"{event['t_s']:.3f}", *(escape(plain(cell)) for cell in cells))
     _add_rest(table, len(shown))
     return table
 

@@ -181,7 +181,10 @@ def _changed(text: str, changes: Iterable[Change], source: str, remark: str | No
     else:
         parse_robot(edited.text, source)
     if data is None or data != edited.data:
-        problem = "is written in a way that cannot be changed here: use tables like [joints.drive]"
+        problem = (
+            "cannot be changed without moving its tables: put those of one kind together, such as "
+            "all [[joints]] with their [joints.drive], with no other table between them"
+        )
         raise ConfigError(source, [problem], code="cannot-be-edited")
     return edited.text
 

@@ -36,19 +36,20 @@ class TomlText:
 
     def __init__(self, text: str, remark: str | None = None) -> None:
         self.data: Any = tomllib.loads(text)
-        self._newline = "\r\n" if "\r\n" in text else "\n"
+        # The endings of most lines; a text may have both.
+        self._newline = "\r\n" if 2 * text.count("\r\n") > text.count("\n") else "\n"
+        text = text.replace("\r\n", "\n")
         if not text.endswith("\n"):
-            text += self._newline
+            text += "\n"
         self._document: Any = tomlkit.parse(text)
         self._remark = remark
-        if self.text != text:
+        if tomlkit.dumps(self._document) != text:
             raise ValueError("tables of an array stand apart")
 
     @property
     def text(self) -> str:
         """The text as it is now."""
-        text = tomlkit.dumps(self._document)
-        return text.replace("\r\n", "\n").replace("\n", self._newline)
+        return tomlkit.dumps(self._document).replace("\n", self._newline)
 
     def put(self, path: Path, values: Mapping[str, Any]) -> None:
         """Write values into the table at a path, however the text writes it; None removes one."""

@@ -579,9 +579,15 @@ def test_a_robot_with_mistakes_or_none_at_all(table: Table, results: Path, tmp_p
 def test_a_place_that_cannot_be_written_changes_nothing(
     table: Table, results: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(FileNotFoundError):
-        table(results, "--robot", "laas4", "--apply", "--to", tmp_path / "none" / "a.toml")
-    words = ("--robot", "laas4", "--apply", "--to", results)
-    problems = problems_of(lambda: table(results, *words))
-    assert any(problem.startswith(f"--to {results}: ") for problem in problems)
+    apply = ("--robot", "laas4", "--apply", "--to")
+    nowhere, good = tmp_path / "none" / "a.toml", tmp_path / "good.toml"
+    for option, path, words in (
+        ("--to", nowhere, (*apply, nowhere)),
+        ("--to", results, (*apply, results)),
+        # A bug: the robot file was written before that was found out.
+        ("--out", nowhere, (*apply, good, "--out", nowhere)),
+    ):
+        problems = problems_of(lambda words=words: table(results, *words))
+        assert any(problem.startswith(f"{option} {path}: ") for problem in problems)
+    assert not good.exists()
     assert not list(tmp_path.rglob("*.bak*"))

@@ -237,6 +237,11 @@ def test_dotted_keys_inside_an_inline_table() -> None:
     assert comments(new) == comments(text)
 
 
+def test_both_line_endings_become_that_of_most_lines() -> None:
+    mixed = ARM_TEXT.replace("\n", "\r\n", 3)
+    assert with_friction(mixed, {"joint1": NEW}) == with_friction(ARM_TEXT, {"joint1": NEW})
+
+
 def test_joints_that_stand_apart_are_left_as_they_are() -> None:
     text = apart_text()
     assert [joint.name for joint in parse_robot(text, "apart").joints] == [
