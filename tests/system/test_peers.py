@@ -167,6 +167,7 @@ def test_random_commands_from_three_clients(lab: Any) -> None:
     loop = lab.start(*lab.mock_words(), *lab.loop_words("--record", "random", "--enable"))
     lab.wait_for_state("active")
     if IS_LONG:
+        lab.wait_for(lambda: lab.status().is_at_rest)
         lab.accept("home", "--wait")
     peers = start_peers(lab, *(("random", str(seed), str(RANDOM_S)) for seed in range(3)))
     results = [peer.wait(RANDOM_S + 60.0) for peer in peers]
