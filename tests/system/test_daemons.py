@@ -304,6 +304,7 @@ def without_privileges(lab: Any) -> tuple[str, ...]:
         identity = ("--reuid", "nobody", "--regid", str(user.pw_gid), "--clear-groups")
         lab.environment["XDG_CACHE_HOME"] = str(lab.path / "cache")
         programs = shutil.copytree(lab.environment["PATH"].split(":")[0], lab.path / "bin")
+        programs.chmod(0o755)
         lab.environment["PATH"] = f"{programs}:{lab.environment['PATH']}"
     return ("setpriv", *identity, "--inh-caps=-all", "--bounding-set=-all", *limits)
 
