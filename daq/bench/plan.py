@@ -24,7 +24,7 @@ from daq.recording.bench_events import (
     MockTruth,
 )
 from daq.robot import DrivenJoint, DrivenRobot, Gains
-from daq.robot.editing.velocity_gains import advice, choose_gains
+from daq.robot.velocity_gains import advice, choose_gains
 
 TURN_MAX_S = 4.0
 """How long the slowest plateau takes for a motor turn, by default."""

@@ -19,11 +19,7 @@ from daq.recorder.disk import SUFFIX, Disk, is_file_name
 from daq.recorder.journal import Journal, find_journals, journal_of, target_of
 from daq.recorder.spools import Spools
 from daq.robot import parse_robot
-from daq.samples.batches import BatchError, Header, RecordingRequest, Session, framing_of
-from daq.samples.sample import SampleLayout
-from firmware_protocol.codec import reply_codec
-from firmware_protocol.errors import UnknownNameError
-from firmware_protocol.profiles import profile_named
+from daq.samples.batches import Header, RecordingRequest, Session
 
 _logger = logging.getLogger(__name__)
 
@@ -262,16 +258,3 @@ def _robot_name(session: Session) -> str:
         return parse_robot(session.robot_text, session.robot_source).name
     except ConfigError:
         return "robot"
-
-
-def sample_size(session: Session) -> int | None:
-    """Return the bytes of a sample; None if the session cannot be understood."""
-    try:
-        joints = len(parse_robot(session.robot_text, session.robot_source).joints)
-        sizes = [
-            reply_codec(profile_named(board.profile), framing_of(board)).size
-            for board in session.boards
-        ]
-    except (ConfigError, UnknownNameError, BatchError):
-        return None
-    return SampleLayout(joints, sizes).size

@@ -18,7 +18,8 @@ from typing import NamedTuple
 
 from daq.recorder.converters import Converter
 from daq.recorder.disk import RESERVE_BYTES, Disk, explain
-from daq.recorder.files import RecordingFiles, sample_size
+from daq.recorder.files import RecordingFiles
+from daq.recorder.session_samples import sample_size
 from daq.recorder.spools import Spools
 from daq.samples.batches import BatchError, Header, Session, decode_header, decode_session
 from daq.samples.spool import SpoolReader

@@ -87,9 +87,8 @@ def analyse_bench(path: str | os.PathLike[str], *, made_by: str = "") -> BenchAn
     chosen = select(fits)
     drift_percent, is_drifting = _drift(used, chosen, record)
     truth = record.header.truth
-    viscous, coulomb = (
-        _quantity(chosen, name, getattr(truth, name, None)) for name in ("b_eq_nms", "f_nm")
-    )
+    viscous = _quantity(chosen, "b_eq_nms", None if truth is None else truth.b_eq_nms)
+    coulomb = _quantity(chosen, "f_nm", None if truth is None else truth.f_nm)
     inertia = find_inertia(record, viscous.value, generator)
     rotor_kg_m2 = record.joint.drive.rotor_inertia_kg_m2
     breakaway = find_breakaway(record, rotor_kg_m2 if inertia is None else inertia.value)
@@ -114,7 +113,8 @@ def analyse_bench(path: str | os.PathLike[str], *, made_by: str = "") -> BenchAn
         inertia_kg_m2=inertia,
         inertia_joint_kg_m2=inertia and inertia.times(squared),
         torque_constant_nm_per_a=EstimatedQuantity(
-            value=record.drive.k_i_nm_per_a, truth=getattr(truth, "torque_constant_nm_per_a", None)
+            value=record.drive.k_i_nm_per_a,
+            truth=None if truth is None else truth.torque_constant_nm_per_a,
         ),
         models=tuple(_described(fit, record, is_selected=fit is chosen) for fit in fits),
         plateaus=tuple(plateaus),

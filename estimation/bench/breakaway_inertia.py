@@ -54,8 +54,9 @@ def find_breakaway(record: JointRecord, inertia_kg_m2: float) -> EstimatedQuanti
     # Where cogging changes along the first few counts, onset and angle belong together only about.
     blur_nm = _BLUR * float(np.hypot(*fit.parameters[1:])) / record.drive.load_to_motor
     half = float(stdtrit(len(found) - 3, 0.975)) * sigma + blur_nm
-    truth = getattr(record.header.truth, "breakaway_nm", None)
-    return EstimatedQuantity(value=value, low=value - half, high=value + half, truth=truth)
+    truth = record.header.truth
+    breakaway_nm = None if truth is None else truth.breakaway_nm
+    return EstimatedQuantity(value=value, low=value - half, high=value + half, truth=breakaway_nm)
 
 
 def _onset(record: JointRecord, span: Span, inertia_kg_m2: float) -> tuple[float, float] | None:
@@ -104,8 +105,9 @@ def find_inertia(
         return None
     value = float(fit.parameters[0])
     low, high = student_interval(value, draws[:, 0], degrees=len(np.unique(number)) - 1)
-    truth = getattr(record.header.truth, "inertia_kg_m2", None)
-    return EstimatedQuantity(value=value, low=low, high=high, truth=truth)
+    truth = record.header.truth
+    inertia_kg_m2 = None if truth is None else truth.inertia_kg_m2
+    return EstimatedQuantity(value=value, low=low, high=high, truth=inertia_kg_m2)
 
 
 def _phases(record: JointRecord, span: Span) -> list[tuple[float, float, float, float]]:

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from daq.robot.editing.velocity_gains import advice, choose_gains
+from daq.robot.velocity_gains import advice, choose_gains
 from estimation.bench.record import JointRecord
 from estimation.bench.rejection import Rejection, find_problem
 from estimation.bench.result import Plateau

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from unittest.mock import patch
@@ -20,16 +21,25 @@ def friction(
     *words: str | Path,
     robot: str | Path = "laas4",
     joint: str = "joint3",
-    draws: bool = True,
+    draws: bool = False,
 ) -> Result:
-    """Run the bench on the mock in virtual time; if it need not draw, without Matplotlib."""
+    """Run the bench on the mock in virtual time; drawing takes a third of it."""
     where = ("--robot", robot, "--joint", joint, "--link", "mock", "--fast", "--out", directory)
-    with contextlib.nullcontext() if draws else patch("tools.bench.analyse.find_spec", _no_drawing):
+    with ExitStack() as stack:
+        if not draws:
+            stack.enter_context(without_matplotlib())
         return armature("bench", "friction", *where, "--json", *words)
 
 
-def _no_drawing(name: str) -> object:
-    return None if name == "matplotlib" else find_spec(name)
+@contextmanager
+def without_matplotlib() -> Iterator[None]:
+    """Let the bench find what a computer without the extra `report` has."""
+
+    def find(name: str) -> object:
+        return None if name == "matplotlib" else find_spec(name)
+
+    with patch("tools.bench.analyse.find_spec", find):
+        yield
 
 
 def changed_robot(path: Path, changes: dict[str, str], *, joint: str = "joint3") -> Path:

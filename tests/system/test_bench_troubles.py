@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from functools import partial
 from pathlib import Path
 
 import pytest
-from bench_command import QUICK, changed_robot
-from bench_command import friction as friction_and_figures
+from bench_command import QUICK, changed_robot, friction
 from commands import armature
 
 from daq.boards.board import Outcome
@@ -18,7 +16,6 @@ from daq.recording.states import State
 from estimation.bench.result import Cause
 
 pytestmark = pytest.mark.chain
-friction = partial(friction_and_figures, draws=False)
 
 
 def check_stopped(directory: Path) -> None:

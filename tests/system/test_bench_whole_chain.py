@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from acceptance import IS_LONG, only
-from bench_command import friction as friction_and_figures
+from bench_command import friction
 
 pytestmark = pytest.mark.chain
-friction = partial(friction_and_figures, draws=False)
 
 SEEDS = 40
 ONCE = () if IS_LONG else ("--repetitions", "1", "--dwell", "0.5")
@@ -100,7 +98,7 @@ def test_stribeck_friction_is_recognised(tmp_path: Path) -> None:
 @pytest.mark.acceptance
 def test_a_load_arm_gives_the_torque_constant_and_its_drop(tmp_path: Path) -> None:
     words = ("--load-arm", "1.5", "0.2", "--effects", "default,torque_constant_drop=0.2")
-    outcome = friction_and_figures(tmp_path, *words)
+    outcome = friction(tmp_path, *words, draws=True)
     assert outcome.exit_code == 0, outcome.err
     result = outcome.json
     assert result["f_nm"] is None

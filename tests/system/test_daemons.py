@@ -134,7 +134,8 @@ def test_no_loop_is_said_in_one_sentence(lab: Any) -> None:
         check_no_loop(lab, *words)
 
 
-def test_a_second_loop_and_a_second_recorder_are_refused(lab: Any) -> None:
+def test_one_loop_and_one_recorder_at_a_time(lab: Any) -> None:
+    """Others are refused while they live, and take their place when they are dead."""
     loop = lab.start(*lab.mock_words(), *lab.loop_words())
     before = lab.wait_for_cycles(20)
     second = lab.start(*lab.mock_words(), *lab.loop_words("--duration", "1")).wait()

@@ -17,6 +17,7 @@ from estimation.reporting.sheet import (
     Sheet,
     drawable,
     make_sheet,
+    make_svg,
     settle,
     sheet_style,
     write_heading,
@@ -42,6 +43,10 @@ class NamedSheet:
     name: str
     title: str
     sheet: Sheet
+
+    def svg(self) -> str:
+        """Return the figure as the text of an SVG document."""
+        return make_svg(self.sheet)
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,10 +79,7 @@ class _Figures:
 
 
 def _figure(figure: NamedSheet) -> str:
-    from estimation.reporting.sheet import make_svg  # noqa: PLC0415
-
-    svg = compact_svg(make_svg(figure.sheet))
-    return make_figure(svg, f"Figure: {figure.title}", f"{figure.name}-")
+    return make_figure(compact_svg(figure.svg()), f"Figure: {figure.title}", f"{figure.name}-")
 
 
 def _method_notes(result: Identification) -> list[str]:

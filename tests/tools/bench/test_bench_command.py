@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
-from importlib.util import find_spec
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from bench_command import QUICK, friction
+from bench_command import QUICK, friction, without_matplotlib
 from commands import armature
 
 from daq.recording import open_recording
 from daq.robot import load_robot
 from estimation.bench.result_file import read_result
-from tools.bench import analyse
 
 pytestmark = pytest.mark.chain
 
@@ -26,18 +24,17 @@ QUANTITIES = ("b_eq_nms", "f_nm", "b_joint_nms", "f_motor_nm", "breakaway_nm", "
 @pytest.fixture(scope="module")
 def measured(made_once: Callable[..., Path]) -> Path:
     def fill(directory: Path) -> None:
-        outcome = friction(directory, *SHORT)
+        outcome = friction(directory, *SHORT, draws=True)
         assert outcome.exit_code == 0, outcome.err
 
     return made_once("bench", fill)
 
 
 @pytest.fixture
-def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_figures() -> Iterator[None]:
     """A computer without Matplotlib."""
-    monkeypatch.setattr(
-        analyse, "find_spec", lambda name: None if name == "matplotlib" else find_spec(name)
-    )
+    with without_matplotlib():
+        yield
 
 
 def test_everything_is_written_where_it_was_asked_for(measured: Path) -> None:
@@ -102,7 +99,6 @@ def test_the_table_of_all_joints(measured: Path, tmp_path: Path) -> None:
     assert "mock" in applied.err
 
 
-@pytest.mark.usefixtures("no_figures")
 def test_the_same_seed_gives_the_same_result(measured: Path, tmp_path: Path) -> None:
     outcome = friction(tmp_path, *SHORT)
     assert outcome.json == json.loads((measured / "joint3.json").read_bytes())

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from daq.boards.wire_limits import wire_problems
 from daq.robot import Gains, Joint, Robot, load_robot, shipped_robots
-from daq.robot.editing.velocity_gains import (
+from daq.robot.velocity_gains import (
     HELD_INTEGRAL_RAD_S,
     INTEGRAL_RAD_S,
     LOOP_RAD_S,
