@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from firmware_protocol.behaviour import Behaviour
 from firmware_protocol.fields import CRC_SIZE, Direction, Field, FrameLayout, Framing
 from firmware_protocol.fingerprint import fingerprint
 from firmware_protocol.profile import Profile
@@ -113,26 +114,96 @@ def _frame_title(layout: FrameLayout) -> str:
 
 
 def _behaviour(profile: Profile) -> Iterable[str]:
-    b = profile.behaviour
-    limit = "no limit" if b.current_max_a is None else f"the board's maximum, {b.current_max_a:g} A"
-    reference = "advanced by ωref·t" if b.is_reference_advanced else "held"
-    yield f"- Position wraps at ±{b.position_wrap_turns:g} turns."
-    yield f"- Isat = 0 means {limit}."
+    for lines in (_law, _measuring, _framing, _guarding, _enabling):
+        yield from (f"- {line}" for line in lines(profile.behaviour))
+
+
+def _law(b: Behaviour) -> Iterable[str]:
     yield (
-        f"- Measured velocities are low-passed at {b.velocity_filter_hz:g} Hz, currents at "
+        f"Position wraps at ±{b.position_wrap_turns:g} turns. The position error does not: it is a "
+        "plain difference, so no reference with Kp or Ki may cross the wrap."
+    )
+    if b.position_difference_wraps_turns is not None:
+        yield (
+            f"That difference is kept in an integer of {b.position_difference_wraps_turns:g} turns."
+        )
+    if b.current_sum_max_a is not None:
+        yield f"The law's sum changes its sign at {b.current_sum_max_a:g} A and above."
+    reference = "advanced by ωref·t" if b.is_reference_advanced else "held"
+    yield f"Between frames the position reference is {reference}."
+    if b.idle_integrals:
+        readings = ", ".join(reading.value for reading in b.idle_integrals)
+        yield f"While Ki = 0 the integral may be (not known): {readings}."
+    limit = "no limit" if b.current_max_a is None else f"the board's maximum, {b.current_max_a:g} A"
+    yield f"Isat = 0 means {limit}."
+
+
+def _measuring(b: Behaviour) -> Iterable[str]:
+    yield (
+        f"Measured velocities are low-passed at {b.velocity_filter_hz:g} Hz, currents at "
         f"{b.current_filter_hz:g} Hz, both by a filter of first order."
     )
-    yield f"- Between frames the position reference is {reference}."
+    yield (
+        f"Values are latched up to {b.reply_age_max_s * 1e6:g} µs before a window, and a command "
+        f"acts at the first tick of {b.law_period_s * 1e6:g} µs after it."
+    )
+    yield f"Values are {'cut toward zero' if b.is_truncated else 'rounded'} on the wire."
+    if not b.is_coil_measured:
+        yield "Coil resistances, where the reply has them, read 0."
+
+
+def _framing(b: Behaviour) -> Iterable[str]:
     latest = f" to k+{b.reply_lag_max}" if b.reply_lag_max > 1 else ""
-    yield f"- On SPI the reply to command k is in exchange k+1{latest}; on RS-485 it follows it."
+    yield f"On SPI the reply to command k is in exchange k+1{latest}; its values are fresh."
+    yield f"On RS-485 the reply to command k follows command k+{b.rs485_lag}."
+    if b.is_rs485_blank_first:
+        yield "The very first reply on RS-485 is zeros with a zero header: unreadable."
+    if b.is_blank_before_commands:
+        yield "Before the first valid frame replies are zeros, the time stamp too."
     if b.frame_gap_min_s:
-        yield f"- At least {b.frame_gap_min_s * 1e3:g} ms between frames."
-    yield f"- Without valid commands the motors {b.on_watchdog.value}."
-    yield f"- A latched error lasts until {b.errors_clear.value}."
+        yield f"At least {b.frame_gap_min_s * 1e3:g} ms between frames."
+    if b.torn_share:
+        yield (
+            f"About {b.torn_share:.0%} of replies are sent while they are rewritten: motor 2's "
+            "position may be torn by 1/256 turn."
+        )
+    if b.is_receiver_shifted:
+        yield (
+            "A window of another length shifts all later commands, while replies stay sound with "
+            "a frozen index, until single 16-bit words have filled the frame."
+        )
+    yield f"A count of the time stamp lasts {b.timestamp_step_s * 1e3:g} ms."
+    if b.clock_overflow_s is not None:
+        yield (
+            f"The clock overflows {b.clock_overflow_s / 60.0:.1f} min after power-up: error 2 "
+            "while current flows."
+        )
+
+
+def _guarding(b: Behaviour) -> Iterable[str]:
+    yield (
+        f"The watchdog counts {b.watchdog.value}; it strikes up to "
+        f"{b.watchdog_slack_s * 1e3:g} ms late. Every frame with ES = 0 says time-out 0."
+    )
+    yield f"A latched error lasts until {b.errors_clear.value}."
+    yield f"Idle, stopped and after an error the motors {b.unpowered.value}."
+    if b.are_faults_per_motor:
+        yield "A fault of one motor stops only that motor: the host must stop the robot."
     if b.is_stop_latched:
-        yield "- A motor stopped by EMx = 0 stays so until ES drops; its MxR stays 1 meanwhile."
-    if b.is_misaligned_by_truncation:
-        yield "- A truncated transfer shifts all later frames until the missing bytes are clocked."
+        yield "A motor stopped by EMx = 0 stays so until ES drops; MxE and MxR say 1 meanwhile."
+
+
+def _enabling(b: Behaviour) -> Iterable[str]:
+    ready = 1 if b.is_ready_after_error else 0
+    yield f"SE is {b.system_bit.value}; MxE echoes the command; MxR is {ready} after an error."
+    calibration = b.calibration
+    how = "once per power-up" if calibration.is_kept else "each time ES is raised"
+    before = "live" if calibration.is_position_live_before else "0"
+    late = ", begins up to 1 s late" if calibration.is_late else ""
+    yield (
+        f"Calibration: {how}, about {calibration.duration_s:g} s{late}; positions read {before} "
+        "before it ends."
+    )
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:

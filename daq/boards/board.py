@@ -73,7 +73,7 @@ class Board:
         self._lag_max = profile.behaviour.reply_lag_max
         self.now_ns = now_ns
         self._lag_min = 1 if link.framing is Framing.SPI else 0
-        self._is_misalignable = profile.behaviour.is_misaligned_by_truncation
+        self._is_misalignable = profile.behaviour.is_receiver_shifted
         self._index = _FIRST_INDEX
         self._echo = _FIRST_INDEX
         self._timestamp_ms: int | None = None

@@ -115,7 +115,7 @@ def _question(profile: Profile, framing: Framing) -> bytes:
 
 def _bring_in_step(profile: Profile, link: BoardLink) -> bool:
     """Whether the board counts bytes across windows and was not at the start of a frame."""
-    if link.framing is not Framing.SPI or not profile.behaviour.is_misaligned_by_truncation:
+    if link.framing is not Framing.SPI or not profile.behaviour.is_receiver_shifted:
         return False
     size = profile.frame_size
     stream = b"".join(link.exchange(_NONSENSE * size) for _ in range(3))
@@ -174,7 +174,7 @@ def _find_other_profiles(expected: Profile, link: BoardLink) -> list[str]:
     for other, start in found[:1]:
         # Leave a board that counts bytes across windows at the start of a frame.
         missing = (start - len(stream)) % other.frame_size
-        if other.behaviour.is_misaligned_by_truncation and missing:
+        if other.behaviour.is_receiver_shifted and missing:
             link.realign(missing)
     return [other.name for other, _ in found]
 

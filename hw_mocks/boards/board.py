@@ -14,11 +14,12 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from firmware_protocol.behaviour import ErrorsClear
 from firmware_protocol.codec import FrameCodec, command_codec, reply_codec
 from firmware_protocol.errors import ProtocolError
 from firmware_protocol.fields import FaultCause, Field, Framing
 from firmware_protocol.frame_finder import FrameFinder
-from firmware_protocol.profile import VERSION_SHIFT, ErrorsClear, Profile
+from firmware_protocol.profile import VERSION_SHIFT, Profile
 from firmware_protocol.profiles import MODE_BITS, STATUS_BITS
 from firmware_protocol.values import CommandValues, ReplyValues
 from hw_mocks.boards.motor_output import MEASUREMENTS, SETPOINT, MotorOutput
@@ -192,7 +193,7 @@ class MockBoard:
         started_ns = max(self._now_ns, self.line_ns)
         is_too_early = started_ns - self._last_window_ns < self._frame_gap_min_ns
         self._last_window_ns = started_ns
-        if self.profile.behaviour.is_misaligned_by_truncation:
+        if self.profile.behaviour.is_receiver_shifted:
             return self._stream(sent)
         size = self._frame_size
         if len(sent) >= size and not is_too_early:

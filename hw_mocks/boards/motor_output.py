@@ -14,7 +14,7 @@ from enum import Enum, auto
 import numpy as np
 
 from daq.robot import Drive, Motor
-from firmware_protocol.profile import Behaviour, OnWatchdog
+from firmware_protocol.behaviour import Behaviour, Unpowered
 from hw_mocks.boards.current_sensor import CurrentSensor
 from hw_mocks.boards.encoder import Encoder
 from hw_mocks.plants.actuator import Actuator
@@ -217,7 +217,7 @@ class MotorOutput:
             self._drive = self._follow
         elif state is MotorState.CALIBRATING:
             self._drive = self._align
-        elif state is MotorState.SAFE and self._behaviour.on_watchdog is OnWatchdog.BRAKE:
+        elif state is MotorState.SAFE and self._behaviour.unpowered is Unpowered.BRAKE:
             self._drive = self._brake
         else:
             self._drive = self._rest

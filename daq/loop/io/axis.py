@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from daq.robot import DrivenJoint
+from firmware_protocol.behaviour import Behaviour
 from firmware_protocol.codec import FrameCodec
 from firmware_protocol.fields import Field
-from firmware_protocol.profile import Behaviour
 from firmware_protocol.values import CommandValues, ReplyValues
 
 NEVER = 1 << 62

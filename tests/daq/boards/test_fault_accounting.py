@@ -86,7 +86,7 @@ def expected_counts(events: list[FaultEvent], profile: Profile) -> Counter[str]:
             counts["late" if before and _damages_reply(before) else "stale"] += 1
         elif is_reply_damaged:
             # On a board that can be out of step, the second of two looks like that.
-            is_hidden = profile.behaviour.is_misaligned_by_truncation and before is not None
+            is_hidden = profile.behaviour.is_receiver_shifted and before is not None
             is_hidden = is_hidden and (_damages_reply(before) or before.kind is FaultKind.TRUNCATE)
             counts["consequent" if is_hidden else "corrupt"] += 1
         elif after is None or (after.kind is FaultKind.FLIP and not _damages_reply(after)):
@@ -123,7 +123,7 @@ def test_each_fault_is_counted_once_under_its_cause(name: str, seed: int) -> Non
     for event in events:
         if event.exchange + 2 < len(readings):
             assert readings[event.exchange + 2].outcome is Outcome.OK, event
-    if profile.behaviour.is_misaligned_by_truncation:
+    if profile.behaviour.is_receiver_shifted:
         assert counters.resynchronised == kinds[FaultKind.TRUNCATE]
 
 

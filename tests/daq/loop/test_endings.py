@@ -16,7 +16,7 @@ from daq.loop.schedule import Chore
 from daq.recording.states import State
 from daq.samples.batches import Header
 from daq.stream import messages as m
-from firmware_protocol.profile import OnWatchdog
+from firmware_protocol.behaviour import Unpowered
 from firmware_protocol.profiles import PROFILES
 from hw_mocks.boards.motor_output import MotorState
 
@@ -295,7 +295,7 @@ def test_a_killed_host(profile: str) -> None:
     rig.mock.advance_to(last_ns + 11_000_000)
     assert output.state is MotorState.SAFE
     speed = abs(rig.mock.plant.motor_velocity_rad_s[0])
-    if PROFILES[profile].behaviour.on_watchdog is OnWatchdog.BRAKE:
+    if PROFILES[profile].behaviour.unpowered is Unpowered.BRAKE:
         assert output.iq_a * rig.mock.plant.motor_velocity_rad_s[0] < 0.0, "it brakes"
     else:
         assert output.iq_a == 0.0

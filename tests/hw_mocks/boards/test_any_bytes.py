@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from strategies import raw_frames
 
 from daq.robot import load_robot
+from firmware_protocol.behaviour import ErrorsClear
 from firmware_protocol.codec import command_codec
 from firmware_protocol.fields import Framing
-from firmware_protocol.profile import ErrorsClear
 from firmware_protocol.profiles import PROFILES
 
 BENCH = load_robot("bench1")
@@ -59,7 +59,7 @@ def test_any_sequence_of_windows_is_survived(
         else:
             for reply in rig.board.receive(data):
                 assert reply[0] == 0xFF
-    if behaviour.is_misaligned_by_truncation:
+    if behaviour.is_receiver_shifted:
         rig.board.transfer(bytes(-clocked % rig.profile.frame_size))
     # An idle frame, then one that enables the system: both are obeyed.
     for mode in (0, ES, ES):
