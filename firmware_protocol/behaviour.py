@@ -56,6 +56,7 @@ class Calibration:
         is_late: Whether it begins only when a frame and the board's millisecond timer refresh the
             command in neighbouring ticks of the law: by chance, up to a second late.
         apart_max_s: How much later than the first the second motor may begin.
+        travel_electrical_turns: How far the rotor is turned back, and forth again.
         is_kept: Whether it is done once per power-up, so that zero and MxR outlast ES = 0.
         is_position_live_before: Whether positions are measured before it ends; they read 0 else.
     """
@@ -63,6 +64,7 @@ class Calibration:
     duration_s: float
     is_late: bool
     apart_max_s: float
+    travel_electrical_turns: float
     is_kept: bool
     is_position_live_before: bool
 

@@ -15,11 +15,12 @@ class FrameFinder:
     """Collects bytes and hands out the sound frames among them; their codec must have a header.
 
     Attributes:
+        codec: Of the frames that it looks for.
         skipped: Bytes so far that belonged to no frame.
     """
 
     def __init__(self, codec: FrameCodec[Any]) -> None:
-        self._codec = codec
+        self.codec = codec
         self._buffer = bytearray()
         self.skipped = 0
 
@@ -32,11 +33,11 @@ class FrameFinder:
 
         What can no longer become a frame is dropped, so less than a frame is kept.
         """
-        buffer, header, size = self._buffer, self._codec.header, self._codec.size
+        buffer, header, size = self._buffer, self.codec.header, self.codec.size
         start = buffer.find(header)
         while 0 <= start <= len(buffer) - size:
             frame = bytes(buffer[start : start + size])
-            if self._codec.is_sound(frame):
+            if self.codec.is_sound(frame):
                 self._drop(start)
                 del buffer[:size]
                 return frame

@@ -24,6 +24,7 @@ class MockLink:
 
     def __init__(self, robot: MockRobot, wire: FaultyWire, clock: VirtualClock) -> None:
         self.name = f"mock:{wire.board.name}"
+        self.clock_hz = wire.board.clock_hz
         self._robot = robot
         self._wire = wire
         self._clock = clock
@@ -43,6 +44,7 @@ class MockLink:
 
     def realign(self, missing: int) -> None:
         """Clock the bytes that a truncated window left out."""
+        self._robot.advance_to(self._clock.now_ns())
         self._wire.board.transfer(bytes(missing))
 
     def close(self) -> None:

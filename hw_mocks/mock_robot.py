@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from daq.robot import BoardPort, DrivenJoint, DrivenRobot
+from firmware_protocol.behaviour import IdleIntegral
 from firmware_protocol.errors import UnknownNameError
 from firmware_protocol.profile import Profile
 from firmware_protocol.profiles import profile_named
@@ -29,7 +30,10 @@ class MockRobot:
     """Mock boards and what their motors turn.
 
     The truth is drawn around the description's CAD values, and everything random follows from the
-    seed. By default each board pretends its own firmware, and the arm starts hanging.
+    seed. By default each board pretends its own firmware, and the arm starts hanging. Calibrations
+    last and begin as late as the firmware's, unless a duration is given: then they begin at once.
+    What `arm` does with its integral while Ki = 0 is not known: `idle_integral` says. Time-outs of
+    commands count as `timeout_min_ms` at least.
 
     Attributes:
         truth: The true parameters, to judge a result by; recordings must not describe the
@@ -47,7 +51,9 @@ class MockRobot:
         seed: int = 0,
         effects: Effects = PRESETS["default"],
         spread: float = 0.25,
-        calibration_s: float = 3.0,
+        calibration_s: float | None = None,
+        idle_integral: IdleIntegral = IdleIntegral.CLEARED,
+        timeout_min_ms: int = 0,
         posture_rad: tuple[float, ...] | None = None,
         load_arm: MockLoadArm | None = None,
     ) -> None:
@@ -63,10 +69,11 @@ class MockRobot:
         # The second is spent on nothing, so that a seed goes on meaning the same robot.
         phases, _, *per_board = np.random.SeedSequence(seed).spawn(2 + len(robot.boards))
         actuators = make_actuators(robot, effects, np.random.default_rng(phases), step_s=_STEP_S)
+        self._calibration_s = calibration_s
+        self._idle_integral = idle_integral
+        self._timeout_min_ms = timeout_min_ms
         self.boards: tuple[MockBoard, ...] = tuple(
-            self._make_board(
-                port, _profile(profile or port.profile, port), actuators, stream, calibration_s
-            )
+            self._make_board(port, _profile(profile or port.profile, port), actuators, stream)
             for port, stream in zip(robot.boards, per_board, strict=True)
         )
         outputs = [output for board in self.boards for output in board.outputs]
@@ -105,7 +112,6 @@ class MockRobot:
         profile: Profile,
         actuators: list[Actuator],
         stream: np.random.SeedSequence,
-        calibration_s: float,
     ) -> MockBoard:
         own, *per_output = (np.random.default_rng(part) for part in stream.spawn(3))
 
@@ -121,8 +127,9 @@ class MockRobot:
                 self.effects,
                 generator,
                 step_s=_STEP_S,
-                calibration_s=calibration_s,
                 bus_nominal_v=self.robot.bus.nominal_v,
+                calibration_s=self._calibration_s,
+                idle_integral=self._idle_integral,
             )
 
         first, second = map(output, self.robot.joints_on(port), per_output)
@@ -133,6 +140,9 @@ class MockRobot:
             bus_nominal_v=self.robot.bus.nominal_v,
             step_ns=STEP_NS,
             generator=own,
+            clock_hz=port.spi.speed_hz,
+            timeout_min_ms=self._timeout_min_ms,
+            is_calibration_prompt=self._calibration_s is not None,
         )
 
 

@@ -90,7 +90,7 @@ class SerialPort:
             due_ns = self._robot.now_ns + _DELAY_NS
             self._delayed += [(due_ns, reply) for reply in self._board.receive(data)]
         elif fault.kind is FaultKind.BOARD_ERROR:
-            self._board.latch(fault.code)
+            self._board.latch(fault.code, None if fault.motor is None else fault.motor - 1)
             self._answer(data)
         # A dropped exchange never reaches the board.
         self._script.log(self._number, self._robot.now_ns, fault, detail)

@@ -17,6 +17,8 @@ _CLOCK_MAX_HZ = 20_000_000
 # the end of that: far longer than a step, should this process lose the processor.
 _SPARED_NS = 100_000_000
 _RENEWED_NS = 50_000_000
+_REMADE_NS = 400_000
+"""A reply is made anew, at every step, once so long has passed since the last window."""
 
 
 class SpiBoards:
@@ -37,6 +39,7 @@ class SpiBoards:
             )
         }
         self._spared_until_ns = dict.fromkeys(self._wires, 0)
+        self._made_ns = dict.fromkeys(self._wires, 0)
         self._server = SpidevServer(
             directory,
             list(self._wires),
@@ -57,21 +60,29 @@ class SpiBoards:
 
     def _serve(self, timeout_s: float) -> None:
         self._server.poll(timeout_s)
+        now_ns = self._robot.now_ns
+        for device, wire in self._wires.items():
+            if self._made_ns[device] < now_ns and now_ns - wire.board.line_ns > _REMADE_NS:
+                self._server.prepare_again(device)
         if not self._script.is_empty:
             self._show_and_hide()
 
     def _prepare(self, device: str) -> bytes | None:
-        """Let the board act on what it got; its next reply, unless a fault may change it."""
+        """Let the board act on what it got; its next reply, unless a fault may change it.
+
+        It is as fresh as the simulation: boards make theirs anew until a window begins.
+        """
         wire = self._wires[device]
         self._robot.advance_to(wire.board.line_ns)
         wire.board.settle()
+        self._made_ns[device] = self._robot.now_ns
         if not self._script.is_empty:
             now_ns = self._real_time.now_ns
             if not self._script.spares_next(wire.number, now_ns, now_ns + _SPARED_NS):
                 self._spared_until_ns[device] = now_ns
                 return None
             self._spared_until_ns[device] = now_ns + _SPARED_NS
-        return wire.board.ready_reply
+        return wire.board.prepared_reply()
 
     def _show_and_hide(self) -> None:
         now_ns = self._real_time.now_ns
@@ -92,6 +103,7 @@ class SpiBoards:
             and 0 < transfer.speed_hz <= _CLOCK_MAX_HZ
         )
         if is_understood:
+            wire.board.clock_hz = transfer.speed_hz
             received = wire.shift(transfer.tx, now_ns)
             if received == errno.ENODEV:
                 self._server.remove(transfer.device)  # before the program can look for it

@@ -7,38 +7,35 @@ same board. Time is counted in physics steps, by `tick`.
 
 from __future__ import annotations
 
-import math
-from itertools import takewhile
+import random
 from operator import itemgetter
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from firmware_protocol.behaviour import ErrorsClear
+from firmware_protocol.behaviour import ErrorsClear, Watchdog
 from firmware_protocol.codec import FrameCodec, command_codec, reply_codec
+from firmware_protocol.crc import crc32_mpeg2_halves_swapped
 from firmware_protocol.errors import ProtocolError
-from firmware_protocol.fields import FaultCause, Field, Framing
+from firmware_protocol.fields import RS485_ADDRESS, Direction, FaultCause, Framing
 from firmware_protocol.frame_finder import FrameFinder
-from firmware_protocol.profile import VERSION_SHIFT, Profile
-from firmware_protocol.profiles import MODE_BITS, STATUS_BITS
+from firmware_protocol.profile import Profile
+from firmware_protocol.profiles import MODE_BITS
 from firmware_protocol.values import CommandValues, ReplyValues
-from hw_mocks.boards.motor_output import MEASUREMENTS, SETPOINT, MotorOutput
+from hw_mocks.boards.control_law import SETPOINT
+from hw_mocks.boards.motor_output import MotorOutput, MotorState
+from hw_mocks.boards.replies import ReplyMaker
+from hw_mocks.boards.watchdog import WatchdogTimer
 
 _ENABLE_SYSTEM = MODE_BITS["ES"]
 _ENABLE_ROLLOVER_ERROR = MODE_BITS["EPRE"]
 _MOTOR_MODE = ((MODE_BITS["EM1"], MODE_BITS["EI1OC"]), (MODE_BITS["EM2"], MODE_BITS["EI2OC"]))
-_SYSTEM_ENABLED = STATUS_BITS["SE"]
-_MOTOR_STATUS = tuple(
-    (STATUS_BITS[f"M{n}E"], STATUS_BITS[f"M{n}R"], STATUS_BITS[f"IDX{n}D"], STATUS_BITS[f"IDX{n}T"])
-    for n in (1, 2)
-)
-_SUPPLY_RESISTANCE_OHM = 0.05
+_MOTOR_OF = {FaultCause.ENCODER_1: 0, FaultCause.ENCODER_2: 1}
 _NS_PER_MS = 1_000_000
-_MEASURED = (*MEASUREMENTS, "bus_voltage_v", "status", "timestamp_ms", "index")
-_POWER = MEASUREMENTS.index("input_power_w")
 _NOT_ASKED = (0.0, 0.0)
-_NOT_MEASURED = ((0, 0), 0)
-"""A field that this board measures nothing for reads zero, for two motors or for one value."""
+_SLOW_SHARE = 0.05
+"""Of replies that a slow firmware builds before it has looked at the last command."""
+_NEIGHBOURS = 1
 
 
 class _Codecs(NamedTuple):
@@ -51,6 +48,8 @@ class _Codecs(NamedTuple):
 class MockBoard:
     """A board with two outputs.
 
+    A calibration duration that is given makes calibrations last so long and begin at once.
+
     Attributes:
         name: As in the robot file.
         profile: Which firmware it pretends to run.
@@ -59,6 +58,8 @@ class MockBoard:
         is_powered: Whether it has supply; without, the line idles.
         is_index_frozen: Fault: the echoed index stays what it is.
         line_ns: When the next window begins, where that is known better than to a physics step.
+        clock_hz: Of the SPI clock, which decides how long a frame takes.
+        timer_ns: Period of the board's millisecond timer.
     """
 
     def __init__(
@@ -70,7 +71,11 @@ class MockBoard:
         bus_nominal_v: float,
         step_ns: int,
         generator: np.random.Generator,
+        clock_hz: float = 8e6,
+        timeout_min_ms: int = 0,
+        is_calibration_prompt: bool = False,
     ) -> None:
+        behaviour = profile.behaviour
         self.name = name
         self.profile = profile
         self.outputs = outputs
@@ -78,25 +83,27 @@ class MockBoard:
         self.is_powered = True
         self.is_index_frozen = False
         self.line_ns = 0
-        self._bus_nominal_v = bus_nominal_v
+        self.clock_hz = clock_hz
+        self.timer_ns = round(behaviour.timestamp_step_s * 1e9)
         self._step_ns = step_ns
-        self._generator = generator
+        self._chance = random.Random(int(generator.integers(1 << 62)))
         self._spi, self._rs485 = (
             _Codecs(command_codec(profile, framing), reply_codec(profile, framing))
             for framing in (Framing.SPI, Framing.RS485)
         )
+        self._replies = ReplyMaker(profile, outputs, self._chance, bus_nominal_v=bus_nominal_v)
+        self._watchdog = WatchdogTimer(behaviour, self._chance, timeout_min_ms=timeout_min_ms)
         asked = [field.name for field in profile.command.fields]
         self._in_setpoint_order = itemgetter(
             *(asked.index(name) if name in asked else -1 for name in SETPOINT)
         )
-        self._in_table_order = itemgetter(*map(_place_among_measured, profile.reply.fields))
-        before_index = takewhile(lambda field: field.name != "index", profile.reply.fields)
-        self._index_at = sum(field.count for field in before_index)
         self._mode_bits = list(zip(outputs, _MOTOR_MODE, strict=True))
-        self._status_bits = list(zip(outputs, _MOTOR_STATUS, strict=True))
-        self._version_bits = (profile.reply.protocol_version or 0) << VERSION_SHIFT
+        self._is_calibration_late = behaviour.calibration.is_late and not is_calibration_prompt
         self._frame_size = profile.frame_size
-        self._frame_gap_min_ns = round(profile.behaviour.frame_gap_min_s * 1e9)
+        self._frame_gap_min_ns = round(behaviour.frame_gap_min_s * 1e9)
+        self._tick_ns = round(behaviour.law_period_s * 1e9)
+        self._age_max_ns = behaviour.reply_age_max_s * 1e9
+        self._lag_max = behaviour.reply_lag_max
         self._now_ns = 0
         self._power_up()
 
@@ -104,30 +111,33 @@ class MockBoard:
         for output in self.outputs:
             output.power_up()
         self.error = 0
-        self._mode = 0
-        self._deadline_ns = math.inf
-        self._last_window_ns = -math.inf
+        self._mode: int | None = None
+        self._watchdog.power_up(self._now_ns)
+        self._last_window_ns: float = -self._frame_gap_min_ns
+        self._usual_gap_ns = 0
         self._started_ns = self._now_ns
-        self._echo = self._previous_echo = 0
-        self._finder = FrameFinder(self._rs485.command)
+        self._timer_phase_ns = self._chance.randrange(self.timer_ns)
+        self._echo = self._shown_echo = 0
+        self._echoes_late = 0
+        self._finders = _finders(self._rs485.command)
         self._is_rs485_disabled = False
+        self._has_replied = False
         self._incoming = b""
-        self._unsettled = b""
+        self._unsettled: list[bytes] = []
         self._held: list[bytes] = []
         self._hold_windows = 0
-        self._measured_at: object = None
-        self._measured = b""
-        self._measured_raws: list[int] = []
-        self._outgoing = self._reply(self._spi.reply)
+        self._made_at: object = None
+        self._made = b""
+        self._replies.forget()
 
     # --- supply -----------------------------------------------------------------------------------
 
     def power_off(self) -> None:
         """Take the supply away: outputs dead, the line idles."""
         self.is_powered = False
-        self._deadline_ns = math.inf
+        self._watchdog.power_off()
         for output in self.outputs:
-            output.power_up()
+            output.power_off()
 
     def power_on(self) -> None:
         """Give the supply back: the board boots, remembering nothing."""
@@ -140,14 +150,19 @@ class MockBoard:
         """Do what is due after each physics step: calibration, watchdog, temperature, rollover."""
         self._now_ns = now_ns
         first, second = self.outputs
+        if first.start_ns is not None and now_ns >= first.start_ns:
+            first.calibrate()
+        if second.start_ns is not None and now_ns >= second.start_ns:
+            second.calibrate()
         if first.has_failed_alignment or second.has_failed_alignment:
-            is_first = first.has_failed_alignment
-            self._report(FaultCause.ENCODER_1 if is_first else FaultCause.ENCODER_2)
+            for output, cause in zip(self.outputs, _MOTOR_OF, strict=True):
+                if output.has_failed_alignment and output.state is not MotorState.ERROR:
+                    self._report(cause)
         if first.encoder.has_rolled_over or second.encoder.has_rolled_over:
             first.encoder.has_rolled_over = second.encoder.has_rolled_over = False
-            if self._mode & _ENABLE_ROLLOVER_ERROR:
+            if self._mode and self._mode & _ENABLE_ROLLOVER_ERROR:
                 self._report(FaultCause.ROLLOVER)
-        if now_ns >= self._deadline_ns:
+        if now_ns >= self._watchdog.deadline_ns and self._is_watched:
             self._report(FaultCause.TIMEOUT)
         if now_ns % _NS_PER_MS < self._step_ns:
             for output in self.outputs:
@@ -155,19 +170,30 @@ class MockBoard:
                 if output.is_too_hot:
                     self._report(FaultCause.TEMPERATURE)
 
+    @property
+    def _is_watched(self) -> bool:
+        if self.profile.behaviour.watchdog is Watchdog.ALWAYS:
+            return True
+        return any(output.is_asking for output in self.outputs)
+
     def _report(self, cause: FaultCause) -> None:
         """Latch the error by which this firmware reports an event, if it does."""
         code = self.profile.code_of(cause)
         if code is not None:
-            self.latch(code)
+            self.latch(code, _MOTOR_OF.get(cause))
 
-    def latch(self, error: int) -> None:
-        """Latch an error: the motors are made safe until it is cleared."""
-        if self.error or not self.is_powered:
+    def latch(self, error: int, motor: int | None = None) -> None:
+        """Latch an error: of one motor, counted from 0, or of the whole board.
+
+        Code 0 is an error, too: of a gate driver that did not initialise.
+        """
+        if not self.is_powered:
             return
-        self.error = error
-        for output in self.outputs:
-            output.make_safe()
+        self.error = self.error or error
+        is_of_one = motor is not None and self.profile.behaviour.are_faults_per_motor
+        for number, output in enumerate(self.outputs):
+            if not is_of_one or number == motor:
+                output.fail()
 
     def freeze_encoders(self, is_frozen: bool) -> None:
         """Make both encoders stay at what they read last (a fault), or see their rotors again."""
@@ -185,57 +211,55 @@ class MockBoard:
     def shift(self, sent: bytes) -> bytes:
         """Exchange the bytes of a window; what came in waits for `settle`.
 
-        What goes out is known before the window.
+        The reply is rebuilt until the window begins; only commands are counted across windows.
         """
         self.settle()
         if not self.is_powered:
             return bytes(len(sent))
-        started_ns = max(self._now_ns, self.line_ns)
-        is_too_early = started_ns - self._last_window_ns < self._frame_gap_min_ns
-        self._last_window_ns = started_ns
-        if self.profile.behaviour.is_receiver_shifted:
-            return self._stream(sent)
-        size = self._frame_size
-        if len(sent) >= size and not is_too_early:
-            self._unsettled = sent[:size]
-        return self._outgoing[: len(sent)].ljust(len(sent), b"\x00")
+        began_ns = max(self._now_ns, self.line_ns)
+        reply = self._spi_reply(began_ns)
+        gap_ns = began_ns - self._last_window_ns
+        self._last_window_ns, self._usual_gap_ns = began_ns, int(gap_ns)
+        self._acts_ns = began_ns + int(len(sent) * 8e9 / self.clock_hz)
+        if gap_ns >= self._frame_gap_min_ns:
+            self._take_in(sent)
+        return reply[: len(sent)].ljust(len(sent), b"\x00")
 
-    @property
-    def ready_reply(self) -> bytes | None:
-        """What a window gets that sends a whole frame now; None in the middle of a frame."""
-        return None if self._incoming or self._unsettled else self._outgoing
+    def _take_in(self, sent: bytes) -> None:
+        size = self._frame_size
+        if not self.profile.behaviour.is_receiver_shifted:
+            if len(sent) >= size:
+                self._unsettled.append(sent[:size])
+            return
+        # DMA runs on across windows: one of another length shifts all that follow.
+        incoming = self._incoming + sent
+        while len(incoming) >= size:
+            self._unsettled.append(incoming[:size])
+            incoming = incoming[size:]
+        self._incoming = incoming
+
+    def prepared_reply(self) -> bytes | None:
+        """Return what the next window will get, foreseen from the last ones; None while at work."""
+        if self._unsettled:
+            return None
+        if not self.is_powered:
+            return bytes(self._frame_size)
+        latest_ns = self._now_ns + self._step_ns
+        foreseen_ns = min(self._last_window_ns + self._usual_gap_ns, latest_ns)
+        return self._spi_reply(max(self._now_ns, int(foreseen_ns)))
 
     def settle(self) -> None:
-        """Act on the frame of the last window and make the reply for the next one."""
-        if self._unsettled:
-            frame, self._unsettled = self._unsettled, b""
-            self._end_of_frame(frame)
-
-    def _stream(self, sent: bytes) -> bytes:
-        """Exchange bytes where DMA runs on across windows: a short one shifts all that follow."""
-        size = self._frame_size
-        received = bytearray()
-        while sent:
-            self.settle()
-            done = len(self._incoming)
-            part, sent = sent[: size - done], sent[size - done :]
-            received += self._outgoing[done : done + len(part)]
-            self._incoming += part
-            if len(self._incoming) == size:
-                self._unsettled, self._incoming = self._incoming, b""
-        return bytes(received)
-
-    def _end_of_frame(self, frame: bytes) -> None:
-        self._previous_echo = self._echo
-        due = [*self._held, frame]
-        self._held = []
-        if self._hold_windows:
-            # Fault: commands are acted upon one window late.
-            self._hold_windows -= 1
-            self._held = [due.pop()]
-        for command in due:
-            self._is_rs485_disabled |= self._accept(command, self._spi.command)
-        self._outgoing = self._reply(self._spi.reply)
+        """Act on the frames of the last window."""
+        frames, self._unsettled = self._unsettled, []
+        for frame in frames:
+            due = [*self._held, frame]
+            self._held = []
+            if self._hold_windows:
+                # Fault: commands are acted upon one window late.
+                self._hold_windows -= 1
+                self._held = [due.pop()]
+            for command in due:
+                self._is_rs485_disabled |= self._accept(command, self._spi.command)
 
     def hold_commands(self, windows: int) -> None:
         """Act one window late upon the commands of the next windows (a fault)."""
@@ -250,13 +274,26 @@ class MockBoard:
         """
         if not self.is_powered or self._is_rs485_disabled:
             return []
-        self._finder.feed(data)
         replies = []
-        while frame := self._finder.take():
-            self._previous_echo = self._echo
-            self._accept(frame, self._rs485.command)
-            replies.append(self._reply(self._rs485.reply))
+        for finder in self._finders:
+            finder.feed(data)
+            while frame := finder.take():
+                # The reply was made before the command is looked at.
+                replies.append(self._rs485_reply())
+                self._acts_ns = self._now_ns
+                self._accept(frame, finder.codec)
         return replies
+
+    def _rs485_reply(self) -> bytes:
+        if self.profile.behaviour.is_rs485_blank_first and not self._has_replied:
+            self._has_replied = True
+            size = self._rs485.reply.size
+            # Zeros, header too; the checksum is that of another header.
+            body = bytes(size - 4)
+            header = bytes([RS485_ADDRESS[Direction.REPLY], 0])
+            return body + crc32_mpeg2_halves_swapped(header + body[2:])
+        self._has_replied = True
+        return self._reply(self._rs485.reply, self._now_ns)
 
     # --- commands ---------------------------------------------------------------------------------
 
@@ -268,86 +305,102 @@ class MockBoard:
             return False
         if not self.is_index_frozen:
             self._echo = command.index
-        is_disabled_already = not (self._mode & _ENABLE_SYSTEM or self.error)
-        self._mode = mode = command.mode
-        is_watched = command.timeout_ms and mode & _ENABLE_SYSTEM
-        self._deadline_ns = (
-            self._now_ns + command.timeout_ms * _NS_PER_MS if is_watched else math.inf
-        )
-        if mode & _ENABLE_SYSTEM:
-            if not self.error:
-                self._obey(command)
-        elif not is_disabled_already:
+        was_enabled = self._mode is not None and self._mode & _ENABLE_SYSTEM
+        self._mode = command.mode
+        self._watchdog.hear(self._now_ns, command.timeout_ms)
+        if command.mode & _ENABLE_SYSTEM:
+            self._obey(command)
+        elif was_enabled or self.error:
             self._disable()
         return True
 
     def _disable(self) -> None:
         if self.profile.behaviour.errors_clear is ErrorsClear.SYSTEM_DISABLED_ONE_FRAME:
             self.error = 0
-        if not self.error:
-            for output in self.outputs:
+        for output in self.outputs:
+            if not self.error or output.state is not MotorState.ERROR:
                 output.reset()
 
     def _obey(self, command: CommandValues) -> None:
-        mode = self._mode
+        mode = command.mode
         asked = (*cast("tuple[Any, ...]", command), _NOT_ASKED)
         setpoints = zip(*self._in_setpoint_order(asked), strict=True)
+        # It acts at the next tick of the law.
+        acts_ns = self._acts_ns + self._tick_ns * self._chance.random()
+        delay_s = max(0.0, (acts_ns - self._now_ns) * 1e-9)
         for output, (enable, compensate) in self._mode_bits:
-            output.command(next(setpoints))
+            output.command(next(setpoints), delay_s)
             output.encoder.compensate_index(bool(mode & compensate))
             if mode & enable:
                 output.enable()
             else:
                 output.stop()
+        waiting = [
+            output for output, (enable, _) in self._mode_bits if mode & enable and output.is_waiting
+        ]
+        if waiting and self._is_start_noticed():
+            self._begin_calibrations(waiting)
+
+    # --- calibration ------------------------------------------------------------------------------
+
+    def _is_start_noticed(self) -> bool:
+        """Whether two refreshes of the command, by frame and by timer, follow each other.
+
+        An idle motor clears its command at every tick of the law, and starts on the second of two
+        neighbouring ones.
+        """
+        if not self._is_calibration_late:
+            return True
+        number = round((self._acts_ns - self._timer_phase_ns) / self.timer_ns)
+        timer_ns = self._timer_phase_ns + number * self.timer_ns
+        apart = self._acts_ns // self._tick_ns - timer_ns // self._tick_ns
+        return abs(apart) == _NEIGHBOURS
+
+    def _begin_calibrations(self, waiting: list[MotorOutput]) -> None:
+        apart_ns = 0.0
+        if self._is_calibration_late:
+            apart_ns = 1e9 * self.profile.behaviour.calibration.apart_max_s
+            self._chance.shuffle(waiting)
+        for number, output in enumerate(waiting):
+            output.start_ns = self._now_ns + int(number * apart_ns * self._chance.random())
 
     # --- replies ----------------------------------------------------------------------------------
 
-    def _reply(self, codec: FrameCodec[ReplyValues]) -> bytes:
-        status, index = self._status(), self._echoed_index()
+    def _spi_reply(self, window_ns: int) -> bytes:
+        return self._reply(self._spi.reply, window_ns)
+
+    def _reply(self, codec: FrameCodec[ReplyValues], window_ns: int) -> bytes:
+        if self._mode is None and self.profile.behaviour.is_blank_before_commands:
+            return self._replies.blank(codec)
+        status, index = self._replies.status(self._mode, self.error), self._echoed_index()
         # Within one physics step nothing is measured anew: a host that asks faster gets the same
         # reply with its own index.
-        moment = (self._now_ns, status, self._mode, codec)
-        if moment == self._measured_at:
-            if not self._measured_raws:
-                self._measured_raws = list(codec.decode_raw(self._measured))
-            self._measured_raws[self._index_at] = index
-            return codec.encode_raw(self._measured_raws)
-        self._measured_at, self._measured_raws = moment, []
-        self._measured = self._measure(codec, status, index)
-        return self._measured
-
-    def _measure(self, codec: FrameCodec[ReplyValues], status: int, index: int) -> bytes:
-        first, second = self.outputs
-        pairs = tuple(zip(first.measure(), second.measure(), strict=True))
-        power_w = sum(pairs[_POWER])
-        sag_v = _SUPPLY_RESISTANCE_OHM * power_w / self._bus_nominal_v
-        timestamp_ms = (self._now_ns - self._started_ns) // _NS_PER_MS & 0xFFFF
-        bus_v = self._bus_nominal_v - sag_v
-        measured = (*pairs, bus_v, status, timestamp_ms, index, *_NOT_MEASURED)
-        values = codec.values_type._make(self._in_table_order(measured))
-        return codec.encode_saturating(values)[0]
-
-    def _status(self) -> int:
-        status = self._version_bits | self.error
-        if self._mode & _ENABLE_SYSTEM:
-            status |= _SYSTEM_ENABLED
-        for output, (enabled, ready, found, toggle) in self._status_bits:
-            if output.is_enabled:
-                status |= enabled
-            if output.is_ready:
-                status |= ready
-            if output.encoder.is_index_found:
-                status |= found
-            if output.encoder.index_toggle:
-                status |= toggle
-        return status
+        moment = (window_ns, self._now_ns, status, self._mode, codec)
+        if moment == self._made_at:
+            self._made = self._replies.again(codec, self._made, index)
+            return self._made
+        age_ns = self._age_max_ns * self._chance.random()
+        self._made_at = moment
+        self._made = self._replies.make(
+            codec,
+            status=status,
+            timestamp=(self._now_ns - self._started_ns) // self.timer_ns & 0xFFFF,
+            index=index,
+            offset_s=(window_ns - age_ns - self._now_ns) * 1e-9,
+        )
+        return self._made
 
     def _echoed_index(self) -> int:
         # A slow firmware sometimes builds its reply before it has looked at the command.
-        if self.profile.behaviour.reply_lag_max > 1 and self._generator.random() < 0.05:
-            return self._previous_echo
-        return self._echo
+        is_slow = self._echoes_late < self._lag_max - 1 and self._chance.random() < _SLOW_SHARE
+        self._echoes_late = self._echoes_late + 1 if is_slow else 0
+        if not is_slow:
+            self._shown_echo = self._echo
+        return self._shown_echo
 
 
-def _place_among_measured(field: Field) -> int:
-    return _MEASURED.index(field.name) if field.name in _MEASURED else -field.count
+def _finders(codec: FrameCodec[CommandValues]) -> list[FrameFinder]:
+    """Return finders of commands with the board's address, and with 0, which means everybody."""
+    to_all: FrameCodec[CommandValues] = FrameCodec(codec.layout, Framing.RS485)
+    to_all.header = bytes([0, codec.header[1]])
+    return [FrameFinder(codec), FrameFinder(to_all)]

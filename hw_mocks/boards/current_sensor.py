@@ -20,23 +20,36 @@ class CurrentSensor:
     def __init__(
         self, noise_a: float, generator: np.random.Generator, *, filter_hz: float, step_s: float
     ) -> None:
-        filter_rad_s = 2.0 * math.pi * filter_hz
         self.filtered_a = 0.0
         self._noise_a = noise_a
         self._generator = generator
         self._noise_block: list[float] = []
-        self._gain = 1.0 - math.exp(-filter_rad_s * step_s)
+        self._lag_s = 1.0 / (2.0 * math.pi * filter_hz)
+        self._step_s = step_s
+        self._gain = 1.0 - math.exp(-step_s / self._lag_s)
+        self._end_a = 0.0
+        self._slope_a_per_s = 0.0
+
+    def read(self, mean_a: float, slope_a_per_s: float, duration_s: float) -> None:
+        """Follow a current that rises evenly through a physics step, or through a part of one."""
+        gain = (
+            self._gain if duration_s == self._step_s else 1.0 - math.exp(-duration_s / self._lag_s)
+        )
         # What a low-pass makes of a current that rises through the step, beyond its mean.
-        self._ramp_s = step_s - self._gain * (0.5 * step_s + 1.0 / filter_rad_s)
+        ramp_s = duration_s - gain * (0.5 * duration_s + self._lag_s)
+        self.filtered_a += gain * (mean_a - self.filtered_a) + slope_a_per_s * ramp_s
+        self._end_a = mean_a + 0.5 * slope_a_per_s * duration_s
+        self._slope_a_per_s = slope_a_per_s
 
-    def read(self, mean_a: float, slope_a_per_s: float) -> None:
-        """Follow the current through a physics step."""
-        self.filtered_a += self._gain * (mean_a - self.filtered_a) + slope_a_per_s * self._ramp_s
-
-    def measure_a(self) -> float:
-        """Return what one reply says."""
+    def measure_a(self, offset_s: float) -> float:
+        """Return what a reply says that was latched so long after the last step, or before."""
+        # What a low-pass makes of a ramp: the ramp itself, late, and what is left of the past.
+        slope = self._slope_a_per_s
+        late_a = self._end_a - slope * self._lag_s
+        past_a = (self.filtered_a - late_a) * math.exp(-offset_s / self._lag_s)
+        filtered_a = late_a + slope * offset_s + past_a
         if not self._noise_a:
-            return self.filtered_a
+            return filtered_a
         if not self._noise_block:
             self._noise_block = self._generator.normal(0.0, self._noise_a, _BLOCK).tolist()
-        return self.filtered_a + self._noise_block.pop()
+        return filtered_a + self._noise_block.pop()

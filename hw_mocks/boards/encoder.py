@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 
+from firmware_protocol.behaviour import Behaviour
+
 _TURN_RAD = 2.0 * math.pi
 _MARGIN_RAD = 1e-6
 """Wider than any rounding error of an angle, narrower than what a board can resolve."""
@@ -19,7 +21,7 @@ class Encoder:
         angle_rad: As read, running on over as many turns as the motor makes.
         velocity_rad_s: Low-passed as the board does it.
         origin_rad: The angle that is reported as zero.
-        is_zeroed: Whether calibration has ended; positions read zero until then.
+        is_zeroed: Whether calibration has ended.
         is_index_found: Whether the index has passed since calibration.
         index_toggle: Changes each time the index passes.
         has_rolled_over: The position has wrapped.
@@ -32,14 +34,18 @@ class Encoder:
         *,
         counts_per_turn: float,
         index_rad: float,
-        wrap_turns: float,
-        velocity_filter_hz: float,
+        behaviour: Behaviour,
         step_s: float,
     ) -> None:
         self._count_rad = _TURN_RAD / counts_per_turn
-        self._wrap_rad = wrap_turns * _TURN_RAD
+        self._wrap_rad = behaviour.position_wrap_turns * _TURN_RAD
+        difference_turns = behaviour.position_difference_wraps_turns
+        self._difference_rad = (
+            None if difference_turns is None else 0.5 * difference_turns * _TURN_RAD
+        )
+        self._is_live_before = behaviour.calibration.is_position_live_before
         self._step_s = step_s
-        self._velocity_gain = 1.0 - math.exp(-_TURN_RAD * velocity_filter_hz * step_s)
+        self._velocity_gain = 1.0 - math.exp(-_TURN_RAD * behaviour.velocity_filter_hz * step_s)
         self._index_rad = self._quantised(index_rad)
         self._index_turn = 0
         self._zero_rad = self._index_zero_rad = 0.0
@@ -50,8 +56,9 @@ class Encoder:
         self.reset()
 
     def reset(self) -> None:
-        """Forget calibration and index."""
+        """Forget calibration and index; until calibrated anew, turns count from here."""
         self.is_zeroed = False
+        self._zero_rad = self.angle_rad
         self.is_index_found = False
         self.index_toggle = False
         self.has_rolled_over = False
@@ -61,6 +68,8 @@ class Encoder:
         """Put the encoder at an angle without a turn that it would see."""
         self.angle_rad = self._quantised(rotor_rad)
         self._index_turn = math.floor((self.angle_rad - self._index_rad) / _TURN_RAD)
+        self._zero_rad = self.angle_rad
+        self._place_origin()
 
     def set_zero(self) -> None:
         """End calibration: positions count from here."""
@@ -76,16 +85,20 @@ class Encoder:
 
     @property
     def position_rad(self) -> float:
-        """As reported: zero before calibration has ended, then wrapped."""
-        if not self.is_zeroed:
-            return 0.0
-        wrap = self._wrap_rad
-        return (self.angle_rad - self.origin_rad + wrap) % (2.0 * wrap) - wrap
+        """As reported: wrapped about the zero of the calibration, then seen from the index."""
+        return self._reported(self.angle_rad)
+
+    def position_at(self, rotor_rad: float) -> float:
+        """Return what is reported of a rotor that stands a little elsewhere than when last read."""
+        return self._reported(self.angle_rad if self.is_frozen else self._quantised(rotor_rad))
 
     def error_rad(self, target_rad: float) -> float:
-        """Return the shorter way from here to a position."""
-        wrap = self._wrap_rad
-        return (target_rad - (self.angle_rad - self.origin_rad) + wrap) % (2.0 * wrap) - wrap
+        """Return how far a position is from the reported one: a plain difference."""
+        difference = target_rad - self._reported(self.angle_rad)
+        half = self._difference_rad
+        if half is None or -half <= difference < half:
+            return difference
+        return (difference + half) % (2.0 * half) - half
 
     def read(self, rotor_rad: float) -> None:
         """Look at the rotor after a physics step."""
@@ -98,6 +111,14 @@ class Encoder:
 
     # --- inside -----------------------------------------------------------------------------------
 
+    def _reported(self, angle_rad: float) -> float:
+        if not (self.is_zeroed or self._is_live_before):
+            return 0.0
+        wrap = self._wrap_rad
+        # The turn counter wraps about the calibration's zero, whatever is reported as zero.
+        counted = (angle_rad - self._zero_rad + wrap) % (2.0 * wrap) - wrap
+        return counted - self._shift_rad
+
     def _quantised(self, rotor_rad: float) -> float:
         count = self._count_rad
         return count * round(rotor_rad / count) if count else rotor_rad
@@ -105,6 +126,7 @@ class Encoder:
     def _place_origin(self) -> None:
         is_shifted = self._is_index_compensated and self.is_index_found
         self.origin_rad = self._index_zero_rad if is_shifted else self._zero_rad
+        self._shift_rad = self.origin_rad - self._zero_rad
         self._quiet_from_rad = self._quiet_to_rad = math.inf
 
     def _look_for_events(self, before_rad: float) -> None:
@@ -113,7 +135,7 @@ class Encoder:
         It costs more than the rest of a reading, and between the two there is nothing to see.
         """
         angle, wrap = self.angle_rad, self._wrap_rad
-        before = before_rad - self.origin_rad
+        before = before_rad - self._zero_rad
         range_before = math.floor((before + wrap) / (2.0 * wrap))
         range_after = math.floor((before + angle - before_rad + wrap) / (2.0 * wrap))
         if self.is_zeroed and range_after != range_before:
@@ -122,8 +144,8 @@ class Encoder:
         if index_turn != self._index_turn:
             self._pass_index(index_turn)
         turn_rad = self._index_rad + self._index_turn * _TURN_RAD
-        range_number = math.floor((angle - self.origin_rad + wrap) / (2.0 * wrap))
-        range_rad = self.origin_rad + (2 * range_number - 1) * wrap
+        range_number = math.floor((angle - self._zero_rad + wrap) / (2.0 * wrap))
+        range_rad = self._zero_rad + (2 * range_number - 1) * wrap
         self._quiet_from_rad = max(turn_rad, range_rad) + _MARGIN_RAD
         self._quiet_to_rad = min(turn_rad + _TURN_RAD, range_rad + 2.0 * wrap) - _MARGIN_RAD
 

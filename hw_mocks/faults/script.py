@@ -42,7 +42,8 @@ class FaultKind(Enum):
     ENCODER_GAP = "encoder-gap"
     """The encoders' signals are gone: the board goes on with the last counts it read."""
     BOARD_ERROR = "board-error"
-    """The board latches an error code (`code=7`)."""
+    """The board latches an error (`code=7`), of one motor (`motor=2`) or as a whole; code 0 is that
+    of a gate driver which did not initialise."""
     VANISH = "vanish"
     """The device node disappears (ENODEV)."""
     IO_ERROR = "io-error"
@@ -78,6 +79,8 @@ class ScriptedFault:
     """For `flip`: "command", "reply", or None for either."""
     code: int = 7
     """For `board-error`."""
+    motor: int | None = None
+    """Likewise: 1 or 2; None for the whole board."""
 
 
 class FaultEvent(NamedTuple):
@@ -215,7 +218,9 @@ class FaultScript:
 
 
 def parse_fault(text: str) -> ScriptedFault:
-    """Read a fault: `KIND[:key=value,…]` with rate, at (s), for (s), board, direction, code.
+    """Read a fault: `KIND[:key=value,…]`.
+
+    Keys are rate, at (s), for (s), board, direction, code and motor.
 
     Raises:
         MockConfigError: Something in it cannot be understood; every problem is listed.
@@ -254,6 +259,7 @@ def parse_fault(text: str) -> ScriptedFault:
         board=int(float(given["board"])) if "board" in given else None,
         direction=given.get("direction"),
         code=int(float(given.get("code", 7))),
+        motor=int(float(given["motor"])) if "motor" in given else None,
     )
 
 
@@ -286,6 +292,7 @@ _KEYS = {
     "at": _Key(0.0, 1e6),
     "for": _Key(0.0, 1e6, is_for=lambda kind: kind in _LASTING),
     "board": _Key(0, 63, is_whole=True),
-    "code": _Key(1, 15, is_whole=True, is_for=lambda kind: kind is FaultKind.BOARD_ERROR),
+    "code": _Key(0, 15, is_whole=True, is_for=lambda kind: kind is FaultKind.BOARD_ERROR),
+    "motor": _Key(1, 2, is_whole=True, is_for=lambda kind: kind is FaultKind.BOARD_ERROR),
     "direction": _Key(words=("command", "reply"), is_for=lambda kind: kind is FaultKind.FLIP),
 }

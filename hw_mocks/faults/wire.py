@@ -77,7 +77,7 @@ class FaultyWire:
             board.hold_commands(2)
             received = self._window(sent)
         else:
-            board.latch(fault.code)
+            board.latch(fault.code, None if fault.motor is None else fault.motor - 1)
             detail = f"code {fault.code}"
             received = self._window(sent)
         self._script.log(self.number, now_ns, fault, detail)

@@ -1,0 +1,173 @@
+"""Makes the replies of a mock board: status bits, measured values, and how the firmware sends them.
+
+A reply is made for the window that takes it: its values were latched a little before, and are cut
+toward zero where the firmware does so.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from operator import itemgetter, mul
+
+from firmware_protocol.behaviour import Behaviour, SystemBit
+from firmware_protocol.codec import FrameCodec
+from firmware_protocol.errors import FieldRangeError
+from firmware_protocol.fields import Field
+from firmware_protocol.profile import VERSION_SHIFT, Profile
+from firmware_protocol.profiles import MODE_BITS, STATUS_BITS
+from firmware_protocol.values import ReplyValues
+from hw_mocks.boards.motor_output import MEASUREMENTS, MotorOutput, MotorState
+
+_ENABLE_SYSTEM = MODE_BITS["ES"]
+_SYSTEM_ENABLED = STATUS_BITS["SE"]
+_MOTOR_BITS = tuple(
+    (
+        MODE_BITS[f"EM{n}"],
+        STATUS_BITS[f"M{n}E"],
+        STATUS_BITS[f"M{n}R"],
+        STATUS_BITS[f"IDX{n}D"],
+        STATUS_BITS[f"IDX{n}T"],
+    )
+    for n in (1, 2)
+)
+_OF_BOARD = ("bus_voltage_v", "status", "timestamp_ms", "index")
+_POWER = MEASUREMENTS.index("input_power_w")
+_SUPPLY_RESISTANCE_OHM = 0.05
+_SAFE_CUT = 1.0 + 1e-12
+"""Keeps a value that is a whole number of steps from being cut below it by our own rounding."""
+_UPPER_HALF = ~0xFFFF
+
+
+class ReplyMaker:
+    """What a board says of itself and of its two outputs."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        outputs: tuple[MotorOutput, MotorOutput],
+        chance: random.Random,
+        *,
+        bus_nominal_v: float,
+    ) -> None:
+        self._behaviour: Behaviour = profile.behaviour
+        self._outputs = outputs
+        self._chance = chance
+        self._bus_nominal_v = bus_nominal_v
+        self._version_bits = (profile.reply.protocol_version or 0) << VERSION_SHIFT
+        self._is_idle_shown = self._behaviour.system_bit is not SystemBit.MOTOR_2
+        self._torn_share = self._behaviour.torn_share
+        flat = [(field, n) for field in profile.reply.fields for n in _motors(field)]
+        self._in_wire_order = itemgetter(*(_place(field.name, n) for field, n in flat))
+        is_cut = self._behaviour.is_truncated
+        self._to_int: Callable[[float], int] = int if is_cut else round
+        self._per_value = [
+            1 if field.is_integer else (_SAFE_CUT if is_cut else 1.0) / field.lsb
+            for field, _ in flat
+        ]
+        self._shifted = [(at, field) for at, (field, _) in enumerate(flat) if field.is_shifted]
+        self._wires = [field.wire for field, _ in flat]
+        names = [field.name for field, _ in flat]
+        self._index_at = names.index("index")
+        self._second_at = names.index("motor_position_rad") + 1
+        self._before: list[int] | None = None
+
+    def forget(self) -> None:
+        """Have sent nothing yet."""
+        self._before = None
+
+    def status(self, mode: int | None, error: int) -> int:
+        """Return the status word after a command's mode; None before there was one."""
+        commanded = mode or 0
+        status = self._version_bits | error
+        is_idle_shown = self._is_idle_shown
+        if is_idle_shown:
+            if (mode is None or mode & _ENABLE_SYSTEM) and not error:
+                status |= _SYSTEM_ENABLED
+        elif commanded & _ENABLE_SYSTEM and self._outputs[1].state is not MotorState.IDLE:
+            status |= _SYSTEM_ENABLED
+        for output, bits in zip(self._outputs, _MOTOR_BITS, strict=True):
+            enable, enabled, ready, found, toggle = bits
+            # An idle motor has cleared its command.
+            if commanded & enable and (is_idle_shown or output.state is not MotorState.IDLE):
+                status |= enabled
+            if output.is_ready:
+                status |= ready
+            if output.encoder.is_index_found:
+                status |= found
+            if output.encoder.index_toggle:
+                status |= toggle
+        return status
+
+    def make(
+        self,
+        codec: FrameCodec[ReplyValues],
+        *,
+        status: int,
+        timestamp: int,
+        index: int,
+        offset_s: float,
+    ) -> bytes:
+        """Return a reply whose values were latched so long after the last physics step."""
+        first, second = self._outputs
+        of_first, of_second = first.measure(offset_s), second.measure(offset_s)
+        power_w = of_first[_POWER] + of_second[_POWER]
+        bus_v = self._bus_nominal_v - _SUPPLY_RESISTANCE_OHM * power_w / self._bus_nominal_v
+        measured = (*of_first, *of_second, bus_v, status, timestamp, index, 0)
+        values = self._in_wire_order(measured)
+        if self._shifted:
+            values = self._unshifted(values)
+        raws = list(map(self._to_int, map(mul, values, self._per_value)))
+        if self._torn_share:
+            raws = self._torn(raws)
+        try:
+            return codec.encode_raw(raws)
+        except FieldRangeError:
+            wires = zip(raws, self._wires, strict=True)
+            return codec.encode_raw([max(w.minimum, min(w.maximum, raw)) for raw, w in wires])
+
+    def blank(self, codec: FrameCodec[ReplyValues]) -> bytes:
+        """Return a reply of zeros."""
+        raws = [0] * len(self._wires)
+        raws[0] = self._version_bits
+        return codec.encode_raw(raws)
+
+    def again(self, codec: FrameCodec[ReplyValues], frame: bytes, index: int) -> bytes:
+        """Return a reply once more, with another index."""
+        raws = list(codec.unpack(frame))
+        raws[self._index_at] = index
+        return codec.encode_raw(raws)
+
+    def _unshifted(self, values: Sequence[float]) -> list[float]:
+        unshifted = list(values)
+        for at, field in self._shifted:
+            is_absent = math.isnan(values[at])
+            unshifted[at] = (
+                (field.absent_raw or 0) * field.lsb if is_absent else values[at] - field.offset
+            )
+        return unshifted
+
+    def _torn(self, raws: list[int]) -> list[int]:
+        """Return a reply that was sent while it was rewritten: its first words are older."""
+        before, self._before = self._before, raws
+        if before is None or self._chance.random() >= self._torn_share:
+            return raws
+        at = self._second_at
+        upper_half, lower_half = before[at] & _UPPER_HALF, raws[at] & 0xFFFF
+        return [*before[:at], upper_half | lower_half, *raws[at + 1 :]]
+
+
+def _motors(field: Field) -> tuple[int, ...]:
+    """Return the motors of a field's integers, in wire order; 0 for the board's own."""
+    if not field.is_per_motor:
+        return (0,)
+    return (2, 1) if field.is_motor_2_first else (1, 2)
+
+
+def _place(name: str, motor: int) -> int:
+    """Return where a value stands among those measured; the last one is 0, for what is not."""
+    count = len(MEASUREMENTS)
+    if motor and name in MEASUREMENTS:
+        return MEASUREMENTS.index(name) + (motor - 1) * count
+    return 2 * count + _OF_BOARD.index(name) if name in _OF_BOARD else -1
