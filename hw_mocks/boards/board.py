@@ -112,6 +112,7 @@ class MockBoard:
             output.power_up()
         self.error = 0
         self._mode: int | None = None
+        self._settled_mode: int | None = None
         self._watchdog.power_up(self._now_ns)
         self._last_window_ns: float = -self._frame_gap_min_ns
         self._usual_gap_ns = 0
@@ -190,6 +191,7 @@ class MockBoard:
         if not self.is_powered:
             return
         self.error = self.error or error
+        self._settled_mode = None
         is_of_one = motor is not None and self.profile.behaviour.are_faults_per_motor
         for number, output in enumerate(self.outputs):
             if not is_of_one or number == motor:
@@ -217,7 +219,7 @@ class MockBoard:
         if not self.is_powered:
             return bytes(len(sent))
         began_ns = max(self._now_ns, self.line_ns)
-        reply = self._spi_reply(began_ns)
+        reply = self._reply(self._spi.reply, began_ns)
         gap_ns = began_ns - self._last_window_ns
         self._last_window_ns, self._usual_gap_ns = began_ns, int(gap_ns)
         self._acts_ns = began_ns + int(len(sent) * 8e9 / self.clock_hz)
@@ -230,6 +232,9 @@ class MockBoard:
         if not self.profile.behaviour.is_receiver_shifted:
             if len(sent) >= size:
                 self._unsettled.append(sent[:size])
+            return
+        if len(sent) == size and not self._incoming:
+            self._unsettled.append(sent)
             return
         # DMA runs on across windows: one of another length shifts all that follow.
         incoming = self._incoming + sent
@@ -246,10 +251,12 @@ class MockBoard:
             return bytes(self._frame_size)
         latest_ns = self._now_ns + self._step_ns
         foreseen_ns = min(self._last_window_ns + self._usual_gap_ns, latest_ns)
-        return self._spi_reply(max(self._now_ns, int(foreseen_ns)))
+        return self._reply(self._spi.reply, max(self._now_ns, int(foreseen_ns)))
 
     def settle(self) -> None:
         """Act on the frames of the last window."""
+        if not self._unsettled:
+            return
         frames, self._unsettled = self._unsettled, []
         for frame in frames:
             due = [*self._held, frame]
@@ -317,6 +324,7 @@ class MockBoard:
     def _disable(self) -> None:
         if self.profile.behaviour.errors_clear is ErrorsClear.SYSTEM_DISABLED_ONE_FRAME:
             self.error = 0
+        self._settled_mode = None
         for output in self.outputs:
             if not self.error or output.state is not MotorState.ERROR:
                 output.reset()
@@ -328,18 +336,24 @@ class MockBoard:
         # It acts at the next tick of the law.
         acts_ns = self._acts_ns + self._tick_ns * self._chance.random()
         delay_s = max(0.0, (acts_ns - self._now_ns) * 1e-9)
+        for output, setpoint in zip(self.outputs, setpoints, strict=True):
+            output.command(setpoint, delay_s)
+        if mode != self._settled_mode:
+            self._enable(mode)
+
+    def _enable(self, mode: int) -> None:
+        """Enable and stop motors as asked, until every one is where the mode wants it."""
+        is_settled = True
         for output, (enable, compensate) in self._mode_bits:
-            output.command(next(setpoints), delay_s)
             output.encoder.compensate_index(bool(mode & compensate))
-            if mode & enable:
-                output.enable()
-            else:
+            if not mode & enable:
                 output.stop()
-        waiting = [
-            output for output, (enable, _) in self._mode_bits if mode & enable and output.is_waiting
-        ]
-        if waiting and self._is_start_noticed():
-            self._begin_calibrations(waiting)
+                continue
+            output.enable()
+            is_settled &= output.state is MotorState.RUNNING
+            if output.is_waiting and self._is_start_noticed():
+                self._begin_calibration(output)
+        self._settled_mode = mode if is_settled else None
 
     # --- calibration ------------------------------------------------------------------------------
 
@@ -356,18 +370,13 @@ class MockBoard:
         apart = self._acts_ns // self._tick_ns - timer_ns // self._tick_ns
         return abs(apart) == _NEIGHBOURS
 
-    def _begin_calibrations(self, waiting: list[MotorOutput]) -> None:
+    def _begin_calibration(self, output: MotorOutput) -> None:
         apart_ns = 0.0
         if self._is_calibration_late:
             apart_ns = 1e9 * self.profile.behaviour.calibration.apart_max_s
-            self._chance.shuffle(waiting)
-        for number, output in enumerate(waiting):
-            output.start_ns = self._now_ns + int(number * apart_ns * self._chance.random())
+        output.start_ns = self._now_ns + int(apart_ns * self._chance.random())
 
     # --- replies ----------------------------------------------------------------------------------
-
-    def _spi_reply(self, window_ns: int) -> bytes:
-        return self._reply(self._spi.reply, window_ns)
 
     def _reply(self, codec: FrameCodec[ReplyValues], window_ns: int) -> bytes:
         if self._mode is None and self.profile.behaviour.is_blank_before_commands:

@@ -68,7 +68,8 @@ class ControlLaw:
         self._sensor = sensor
         self._winding = winding
         self._is_advanced = behaviour.is_reference_advanced
-        self._idle_integral = idle_integral
+        self._is_idle_integrated = idle_integral is IdleIntegral.RUNS_ON
+        self._is_idle_kept = idle_integral is IdleIntegral.KEPT
         self._sum_max_a = behaviour.current_sum_max_a or math.inf
         self._board_limit_a = min(behaviour.current_max_a or math.inf, self._sum_max_a)
         self._step_s = step_s
@@ -99,13 +100,12 @@ class ControlLaw:
 
     def drive_a(self, rotor_rad_s: float) -> float:
         """Return the mean current of the coming step."""
-        step_s, delay_s = self._step_s, self._delay_s
+        self.part_s = step_s = self._step_s
         if self._waiting is None:
-            self.part_s = step_s
             return self._mean_a(rotor_rad_s, 0.0, step_s)
+        delay_s = self._delay_s
         if delay_s >= step_s:
             self._delay_s = delay_s - step_s
-            self.part_s = step_s
             return self._mean_a(rotor_rad_s, 0.0, step_s)
         before_a = self._mean_a(rotor_rad_s, 0.0, delay_s)
         self._sensor.read(before_a, self.slope_a_per_s, delay_s)
@@ -145,9 +145,9 @@ class ControlLaw:
         limit_a = self._limit_a
         if -limit_a <= current_a <= limit_a:
             slope_a_per_s = kp_a_per_rad * drift_rad_s
-            if ki_a_per_rad_s or self._idle_integral is IdleIntegral.RUNS_ON:
+            if ki_a_per_rad_s or self._is_idle_integrated:
                 self._integral_rad_s += error_rad * duration_s
-            elif self._idle_integral is IdleIntegral.CLEARED:
+            elif not self._is_idle_kept:
                 self._integral_rad_s = 0.0
         else:
             current_a = max(-limit_a, min(limit_a, self._overflowed_a(current_a)))

@@ -94,7 +94,7 @@ class Encoder:
 
     def error_rad(self, target_rad: float) -> float:
         """Return how far a position is from the reported one: a plain difference."""
-        difference = target_rad - self._reported(self.angle_rad)
+        difference = target_rad - (self.angle_rad - self._base_rad)
         half = self._difference_rad
         if half is None or -half <= difference < half:
             return difference
@@ -127,6 +127,7 @@ class Encoder:
         is_shifted = self._is_index_compensated and self.is_index_found
         self.origin_rad = self._index_zero_rad if is_shifted else self._zero_rad
         self._shift_rad = self.origin_rad - self._zero_rad
+        self._count_ranges()
         self._quiet_from_rad = self._quiet_to_rad = math.inf
 
     def _look_for_events(self, before_rad: float) -> None:
@@ -144,10 +145,17 @@ class Encoder:
         if index_turn != self._index_turn:
             self._pass_index(index_turn)
         turn_rad = self._index_rad + self._index_turn * _TURN_RAD
-        range_number = math.floor((angle - self._zero_rad + wrap) / (2.0 * wrap))
-        range_rad = self._zero_rad + (2 * range_number - 1) * wrap
+        range_rad = self._count_ranges() - wrap
         self._quiet_from_rad = max(turn_rad, range_rad) + _MARGIN_RAD
         self._quiet_to_rad = min(turn_rad + _TURN_RAD, range_rad + 2.0 * wrap) - _MARGIN_RAD
+
+    def _count_ranges(self) -> float:
+        """Return the angle in the middle of the present range; reported positions count from it."""
+        wrap = self._wrap_rad
+        number = math.floor((self.angle_rad - self._zero_rad + wrap) / (2.0 * wrap))
+        middle_rad = self._zero_rad + 2.0 * wrap * number
+        self._base_rad = middle_rad + self._shift_rad
+        return middle_rad
 
     def _pass_index(self, index_turn: int) -> None:
         # Forwards the pulse is at the start of the new turn, backwards at the end of it.

@@ -7,6 +7,7 @@ nor what the motor turns (`plant`).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -249,20 +250,22 @@ class MotorOutput:
             if self._behaviour.is_ready_after_error
             else state is MotorState.STOPPED and self._behaviour.is_stop_latched
         )
-        if state is MotorState.RUNNING:
-            self._drive = self._follow
+        self._is_following = state is MotorState.RUNNING
+        self._drive: Callable[[float], float]
+        if self._is_following:
+            self._drive = self.law.drive_a
         elif state is MotorState.CALIBRATING:
-            self._drive = self._align
+            self._drive = self._aligning_a
         elif state is not MotorState.DEAD and self._behaviour.unpowered is Unpowered.BRAKE:
-            self._drive = self._brake
+            self._drive = self._winding.braked_a
         else:
-            self._drive = self._rest
+            self._drive = _coasting_a
 
     # --- every physics step -----------------------------------------------------------------------
 
     def drive_torque_nm(self) -> float:
         """Set the current for the coming step; returns the torque on the rotor."""
-        self.iq_a = iq_a = self._drive()
+        self.iq_a = iq_a = self._drive(self._true_rad_s)
         if self.connection is None:
             return 0.0
         return self.connection.actuator.torque_nm(iq_a, self._true_rad, self._true_rad_s)
@@ -272,7 +275,7 @@ class MotorOutput:
         self._true_rad = motor_position_rad
         self._true_rad_s = motor_velocity_rad_s
         self.encoder.read(motor_position_rad)
-        if self.state is MotorState.RUNNING:
+        if self._is_following:
             law = self.law
             self._current.read(law.current_a, law.slope_a_per_s, law.part_s)
         else:
@@ -293,21 +296,12 @@ class MotorOutput:
         cooling_w = (self.winding_degc - _AMBIENT_DEGC) / _THERMAL_RESISTANCE_K_PER_W
         self.winding_degc += elapsed_s * (loss_w - cooling_w) / _THERMAL_CAPACITY_J_PER_K
 
-    # --- the current in each state ----------------------------------------------------------------
+    # --- calibration ------------------------------------------------------------------------------
 
-    def _rest(self) -> float:
-        return 0.0
-
-    def _brake(self) -> float:
-        return self._winding.braked_a(self._true_rad_s)
-
-    def _follow(self) -> float:
-        return self.law.drive_a(self._true_rad_s)
-
-    def _align(self) -> float:
+    def _aligning_a(self, rotor_rad_s: float) -> float:
         if self._alignment is None:
             return 0.0
-        current_a = self._alignment.current_a(self._true_rad, self._true_rad_s, self._step_s)
+        current_a = self._alignment.current_a(self._true_rad, rotor_rad_s, self._step_s)
         limit_a = self._align_limit_a
         return max(-limit_a, min(limit_a, current_a))
 
@@ -328,3 +322,7 @@ class MotorOutput:
             return 0.0
         mechanical = self._winding.nm_per_a * self.iq_a * self._true_rad_s
         return 1.5 * self._winding.coil_ohm * self.iq_a**2 + mechanical
+
+
+def _coasting_a(_rotor_rad_s: float) -> float:
+    return 0.0

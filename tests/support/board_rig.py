@@ -79,8 +79,9 @@ class Rig:
         return replies
 
     def ask(self, **fields: Any) -> Any:
-        """One command on RS-485, whose reply tells how things stand at this moment."""
-        (reply,) = self.board.receive(self.frame(Framing.RS485, **fields))
+        """A command on RS-485, sent twice: the second reply tells how things stand with it."""
+        for _ in range(2):
+            (reply,) = self.board.receive(self.frame(Framing.RS485, **fields))
         return self._replies[Framing.RS485].decode(reply)
 
     def ask_again(self, **fields: Any) -> Any:
