@@ -89,6 +89,12 @@ class FrameCodec(Generic[ValuesT]):
             for position, field in enumerate(self._flat_fields)
             if field.is_motor_2_first and self._flat_fields[position - 1] is not field
         )
+        self._zero_coded = tuple(
+            (slice(first, first + field.count), number, field)
+            for number, field in enumerate(layout.fields)
+            if field.zero_means is not None
+            for first in [self._flat_fields.index(field)]
+        )
         # The status is the first field of every reply.
         mask = 0 if layout.protocol_version is None else VERSION_MASK << VERSION_SHIFT
         self.version_bits = mask, (layout.protocol_version or 0) << VERSION_SHIFT
@@ -144,7 +150,7 @@ class FrameCodec(Generic[ValuesT]):
         for field, value in self._by_field(values):
             raw = _raw(field, value)
             nearest = min(max(raw, field.raw_minimum), field.raw_maximum)
-            clamped.append(raw if raw == field.absent_raw else nearest)
+            clamped.append(raw if raw == field.code_raw else nearest)
             count += clamped[-1] != raw
         return self._sealed(self._pack(*clamped)), count
 
@@ -260,12 +266,19 @@ class FrameCodec(Generic[ValuesT]):
     # --- inside ---------------------------------------------------------------------------------
 
     def _raws(self, values: Any) -> list[int]:
-        """Return values as integers in wire order, whatever their size."""
+        """Return values as integers in wire order, whatever their size.
+
+        Raises:
+            ValueError: Among others: one became 0 where 0 means something else.
+        """
         raws: list[int] = []
         for run, to_raws in self._runs:
             raws += to_raws(values[run])
         for first, second in self._swapped:
             raws[first], raws[second] = raws[second], raws[first]
+        for part, number, field in self._zero_coded:
+            if 0 in raws[part] and not field.is_zero_meant(values[number]):
+                raise ValueError(values[number])
         return raws
 
     def _flatten(self, values: Sequence[Any]) -> list[Any]:
@@ -307,7 +320,7 @@ def checked_raw(field: Field, value: object) -> int:
         FieldRangeError: The wire cannot carry it, or it is not a number.
     """
     raw = _raw(field, value)
-    if raw != field.absent_raw and not field.raw_minimum <= raw <= field.raw_maximum:
+    if raw != field.code_raw and not field.raw_minimum <= raw <= field.raw_maximum:
         raise FieldRangeError(field.name, value, field.limits)
     return raw
 

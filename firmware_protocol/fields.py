@@ -11,7 +11,7 @@ from dataclasses import KW_ONLY, dataclass
 from enum import Enum, auto
 from functools import cached_property
 from operator import index
-from typing import cast
+from typing import Any, cast
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,8 @@ class Field:
         is_motor_2_first: Whether motor 2 comes first on the wire. Values are always motor 1 first.
         offset: Value of raw 0, in `unit`.
         absent_raw: The integer that means "no sensor"; its value is NaN.
+        zero_means: What a firmware takes 0 for, where that is no small value; None where it is one.
+            Only 0 itself is then sent as 0, and nothing that would round to it.
         flags: Named bits, for fields that hold them.
         is_auxiliary: Housekeeping rather than motion: listed apart where values are listed.
     """
@@ -98,6 +100,7 @@ class Field:
     is_motor_2_first: bool = False
     offset: float = 0.0
     absent_raw: int | None = None
+    zero_means: str | None = None
     flags: tuple[Flag, ...] = ()
     is_auxiliary: bool = False
 
@@ -127,21 +130,25 @@ class Field:
         return bool(self.offset) or self.absent_raw is not None
 
     @cached_property
+    def code_raw(self) -> int | None:
+        """The integer that says something else than a value; None where there is none."""
+        return self.absent_raw if self.zero_means is None else 0
+
+    @cached_property
     def raw_minimum(self) -> int:
         """The smallest integer that carries a value."""
-        if self.absent_raw is not None and self.absent_raw == self.wire.minimum:
-            return self.wire.minimum + 1
-        return self.wire.minimum
+        return self.wire.minimum + (self.code_raw == self.wire.minimum)
 
     @cached_property
     def raw_maximum(self) -> int:
         """The largest integer that carries a value."""
-        if self.absent_raw is not None and self.absent_raw == self.wire.maximum:
-            return self.wire.maximum - 1
-        return self.wire.maximum
+        return self.wire.maximum - (self.code_raw == self.wire.maximum)
 
     def raw_of(self, value: float) -> int:
-        """Return the integer for a value, whatever its size; NaN becomes the "no sensor" code.
+        """Return the integer for a value, whatever its size.
+
+        NaN becomes the "no sensor" code. A value that would come out as a code, and does not mean
+        it, lies outside of what the wire type holds.
 
         Raises:
             TypeError: Not a number, or a fraction where the value is the integer itself.
@@ -161,10 +168,16 @@ class Field:
                 # Only the division has overflowed: there still is a nearest limit.
                 return self.wire.maximum + 1 if steps > 0.0 else self.wire.minimum - 1
             raw = round(steps)
-        # A value must not come out as that code: then it is outside of what the type holds.
-        if raw != self.absent_raw:
+        if raw != self.code_raw or (self.zero_means is not None and not value):
             return raw
         return self.wire.minimum - 1 if raw == self.wire.minimum else self.wire.maximum + 1
+
+    def is_zero_meant(self, values: Any) -> bool:
+        """Whether of a field's values, one or a pair, only 0 itself is sent as 0."""
+        for value in values if self.is_per_motor else (values,):
+            if value and not round(value / self.lsb):
+                return False
+        return True
 
     @cached_property
     def limits(self) -> str:
@@ -172,7 +185,9 @@ class Field:
         low = self.raw_minimum * self.lsb + self.offset
         high = self.raw_maximum * self.lsb + self.offset
         kind = "integers " if self.is_integer else ""
-        return f"the wire carries {kind}{low:.9g} to {high:.9g} {self.unit.si_symbol}".rstrip()
+        zero = "" if self.zero_means is None else f", and 0 for {self.zero_means}"
+        carried = f"the wire carries {kind}{low:.9g} to {high:.9g} {self.unit.si_symbol}".rstrip()
+        return carried + zero
 
 
 class FaultCause(Enum):

@@ -121,9 +121,6 @@ _KI = _pair(
     AMPERE_PER_TURN_SECOND,
     -11,
 )
-_CURRENT_LIMIT = _pair(
-    "isat_a", "isat", U8, "Current limit; 0 = the board's own limit.", AMPERE, -3
-)
 _CURRENT = _pair("iq_a", "iq", I16, "Quadrature current, low-passed.", AMPERE, -10)
 _TORQUE = _pair(
     "motor_torque_nm",
@@ -290,11 +287,27 @@ _UDRIVER2 = replace(
 
 # --- the three profiles ---------------------------------------------------------------------------
 
+
+def _current_limit(behaviour: Behaviour) -> Field:
+    largest_a = behaviour.current_max_a
+    zero_means = "no limit" if largest_a is None else f"the board's maximum, {largest_a:g} A"
+    return _pair(
+        "isat_a",
+        "isat",
+        U8,
+        f"Current limit; 0 = {zero_means}.",
+        AMPERE,
+        -3,
+        zero_means=zero_means,
+    )
+
+
 ARM = Profile(
     name="arm",
     summary="this robot's custom message: Ki on the board; torque, power and temperature back",
     command=FrameLayout(
-        direction=Direction.COMMAND, fields=(*_SETPOINT, _KI, _CURRENT_LIMIT, _COMMAND_INDEX)
+        direction=Direction.COMMAND,
+        fields=(*_SETPOINT, _KI, _current_limit(_ARM), _COMMAND_INDEX),
     ),
     reply=FrameLayout(
         direction=Direction.REPLY,
@@ -321,7 +334,8 @@ UOMODRI = Profile(
     name="uomodri",
     summary="the public uOmodri firmware, which the robot's boards derive from",
     command=FrameLayout(
-        direction=Direction.COMMAND, fields=(*_SETPOINT, _CURRENT_LIMIT, _COMMAND_INDEX)
+        direction=Direction.COMMAND,
+        fields=(*_SETPOINT, _current_limit(_UOMODRI), _COMMAND_INDEX),
     ),
     reply=FrameLayout(
         direction=Direction.REPLY,
@@ -341,11 +355,12 @@ UOMODRI = Profile(
 UDRIVER2 = Profile(
     name="udriver2",
     summary="the older public uDriver v2 firmware",
-    command=replace(
-        UOMODRI.command,
-        fields=tuple(
-            replace(field, is_motor_2_first=True) if field is _CURRENT_LIMIT else field
-            for field in UOMODRI.command.fields
+    command=FrameLayout(
+        direction=Direction.COMMAND,
+        fields=(
+            *_SETPOINT,
+            replace(_current_limit(_UDRIVER2), is_motor_2_first=True),
+            _COMMAND_INDEX,
         ),
     ),
     reply=replace(

@@ -35,7 +35,7 @@ def test_different_for_every_profile() -> None:
 
 
 def test_prose_does_not_change_it() -> None:
-    told_otherwise = with_field(ARM, "iq_a", summary="Current, in other words.")
+    told_otherwise = with_field(ARM, "iq_a", summary="Current, in other words.", zero_means="none")
     told_otherwise = replace(told_otherwise, name="arm_b", summary="another summary", faults={})
     assert fingerprint(told_otherwise) == fingerprint(ARM)
 

@@ -17,9 +17,20 @@ from hypothesis import strategies as st
 from strategies import frame_values, raw_frames
 
 from firmware_protocol.c_header import c_header
-from firmware_protocol.codec import command_codec, reply_codec
+from firmware_protocol.codec import FrameCodec, command_codec, reply_codec
 from firmware_protocol.document import markdown_section, text_table
-from firmware_protocol.fields import I16, NEWTON_METRE, U8, U16, Fault, FaultCause, Field, Framing
+from firmware_protocol.errors import FieldRangeError
+from firmware_protocol.fields import (
+    I16,
+    NEWTON_METRE,
+    U8,
+    U16,
+    WATT,
+    Fault,
+    FaultCause,
+    Field,
+    Framing,
+)
 from firmware_protocol.fingerprint import fingerprint
 from firmware_protocol.profile import Profile
 from firmware_protocol.profiles import ARM
@@ -49,6 +60,15 @@ HUMIDITY = Field(
     summary="A sensor whose highest code means that it is absent.",
 )
 MARKER = Field(name="marker", raw_key="marker", wire=U16, summary="A count.")
+FAN = Field(
+    name="fan_w",
+    raw_key="fan",
+    wire=U8,
+    unit=WATT,
+    lsb_exponent=-2,
+    zero_means="as hot as it likes",
+    summary="A value for both motors whose 0 says something else.",
+)
 COUNTS = Field(name="counts", raw_key="counts", wire=U8, is_per_motor=True, summary="Two counts.")
 
 
@@ -64,6 +84,20 @@ def variant() -> Profile:
 
 VARIANT = variant()
 COMMAND, REPLY = command_codec(VARIANT), reply_codec(VARIANT)
+
+
+def test_a_zero_with_a_meaning_is_sent_only_for_zero() -> None:
+    command = replace(ARM.command, fields=(*ARM.command.fields, FAN))
+    codec = FrameCodec[Any](command, Framing.SPI)
+    for power_w, raw in ((0.0, 0), (0.13, 1), (0.5, 2)):
+        assert codec.encode(codec.make(fan_w=power_w))[34] == raw
+    with pytest.raises(FieldRangeError) as caught:
+        codec.encode(codec.make(fan_w=0.12))
+    assert FAN.zero_means is not None and FAN.zero_means in str(caught.value)
+    assert codec.encode_saturating(codec.make(fan_w=0.12)) == (
+        codec.encode(codec.make(fan_w=0.25)),
+        1,
+    )
 
 
 def test_the_codec_follows() -> None:

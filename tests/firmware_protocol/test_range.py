@@ -16,7 +16,8 @@ from strategies import CODECS, frame_values, limits
 from firmware_protocol.codec import FrameCodec, command_codec, reply_codec
 from firmware_protocol.errors import FieldRangeError
 from firmware_protocol.fields import Field
-from firmware_protocol.profiles import ARM, UDRIVER2, UOMODRI
+from firmware_protocol.profile import Profile
+from firmware_protocol.profiles import ARM, PROFILES, UDRIVER2, UOMODRI
 
 SPI_CODECS = {name: codec for name, codec in CODECS.items() if name.endswith("spi")}
 every_codec = pytest.mark.parametrize("codec", SPI_CODECS.values(), ids=SPI_CODECS)
@@ -39,7 +40,8 @@ def outside(field: Field) -> list[float]:
     low, high = limits(field)
     if field.is_integer:
         return [low - 1, high + 1, -(10**30), 10**30]
-    return [low - field.lsb, high + field.lsb, -1e9 + low, 1e9 + high, -1e308, 1e308]
+    below = low - (1 if field.zero_means is None else 2) * field.lsb
+    return [below, high + field.lsb, -1e9 + low, 1e9 + high, -1e308, 1e308]
 
 
 @every_codec
@@ -151,7 +153,7 @@ def test_saturating_equals_encoding_the_clamped_values(
     )
     drawn = data.draw(st.tuples(numbers, numbers) if field.is_per_motor else st.tuples(numbers))
     low, high = limits(field)
-    nearest = tuple(min(max(value, low), high) for value in drawn)
+    nearest = tuple(0.0 if is_code(field, value) else min(max(value, low), high) for value in drawn)
     wild, clamped = (
         fine._replace(**{field.name: values if field.is_per_motor else values[0]})
         for values in (drawn, nearest)
@@ -162,8 +164,66 @@ def test_saturating_equals_encoding_the_clamped_values(
 
 def is_clamped(field: Field, value: float) -> bool:
     """Whether the nearest step, in exact arithmetic, is not one of the wire's."""
+    if is_code(field, value):
+        return False
     nearest = round((Fraction(value) - Fraction(field.offset)) / Fraction(field.lsb))
     return not field.raw_minimum <= nearest <= field.raw_maximum
+
+
+def is_code(field: Field, value: float) -> bool:
+    return field.zero_means is not None and value == 0.0
+
+
+# --- current limit: raw 0 means the board's maximum, or no limit ----------------------------------
+
+SMALL_A = st.floats(-0.0625, 0.0625).filter(bool)
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+@given(small_a=SMALL_A, other_a=st.just(0.0) | SMALL_A | st.floats(0.125, 31.875))
+@settings(max_examples=examples(60))
+def test_a_small_current_limit_never_becomes_the_largest(
+    profile: Profile, small_a: float, other_a: float
+) -> None:
+    codec = command_codec(profile)
+    for pair in ((small_a, other_a), (other_a, small_a)):
+        values = codec.make(isat_a=pair)
+        with pytest.raises(FieldRangeError) as caught:
+            codec.encode(values)
+        assert caught.value.field == "isat_a"
+        assert caught.value.value in pair
+        frame, clamped = codec.encode_saturating(values)
+        for given_a, sent_a in zip(pair, codec.decode(frame).isat_a, strict=True):
+            assert sent_a == (given_a if given_a == 0.0 else max(0.125, round(given_a * 8) / 8))
+        assert clamped == sum(0.0 < abs(given_a) <= 0.0625 for given_a in pair)
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+def test_a_negative_current_limit_is_not_taken_for_the_largest(profile: Profile) -> None:
+    codec = command_codec(profile)
+    frame, clamped = codec.encode_saturating(codec.make(isat_a=(-5.0, 1.0)))
+    assert (codec.decode(frame).isat_a, clamped) == ((0.125, 1.0), 1)
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+def test_the_refusal_of_a_small_current_limit_says_what_zero_means(profile: Profile) -> None:
+    largest_a = profile.behaviour.current_max_a
+    zero = "no limit" if largest_a is None else f"{largest_a:g} A"
+    codec = command_codec(profile)
+    with pytest.raises(FieldRangeError) as caught:
+        codec.encode(codec.make(isat_a=(5.0, 0.0624)))
+    for part in ("isat_a", "0.0624", "0.125", zero):
+        assert part in str(caught.value)
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+@pytest.mark.parametrize("zero", [0, 0.0, -0.0, np.float32(0.0)])
+def test_a_current_limit_of_zero_is_sent_as_it_is(profile: Profile, zero: float) -> None:
+    codec = command_codec(profile)
+    for pair in ((zero, zero), (zero, 5.0), (5.0, zero)):
+        values = codec.make(isat_a=pair)
+        assert codec.decode(codec.encode(values)).isat_a == pair
+        assert codec.encode_saturating(values) == (codec.encode(values), 0)
 
 
 # --- temperature: raw 0 means that there is no sensor ---------------------------------------------

@@ -27,7 +27,7 @@ def raws(field: Field) -> st.SearchStrategy[int]:
 
 
 def limits(field: Field) -> tuple[float, float]:
-    """The lowest and the highest value of a field."""
+    """The lowest and the highest value of a field; 0 is none where it means something else."""
     if field.is_integer:
         return field.raw_minimum, field.raw_maximum
     low = field.raw_minimum * field.lsb + field.offset
@@ -45,6 +45,8 @@ def values(field: Field) -> st.SearchStrategy[float]:
     options = [st.floats(*limits(field)), on_a_step]
     if field.absent_raw is not None:
         options.append(st.just(math.nan))
+    if field.zero_means is not None:
+        options.append(st.just(0.0))
     return st.one_of(options)
 
 

@@ -96,6 +96,7 @@ def test_every_reply_vector(
         (without("pos", motor_position_rad=[1e9, 0]), ["motor_position_rad = 1000000000.0"]),
         (without("pos", motor_position_rad=[10**400, 0]), ["motor_position_rad"]),
         (without("isat", isat_a=[-0.1, 0]), ["isat_a = -0.1"]),
+        (without("isat", isat_a=[5, 0.0624]), ["isat_a = 0.0624", "0.125", "10 A"]),
         (without("isat", isat_a=[None, 0]), ["isat_a = [null, 0]"]),
         ({**GOOD, "ki": [0, 0]}, ["'ki'"]),
         ({**GOOD, "": 1}, ["''", "[wrong-keys]"]),
