@@ -20,6 +20,7 @@
  *
  * shim_lock.c       the lock that threads share
  * shim_nodes.c      which paths and descriptors are ours
+ * shim_memory.c     the program's memory, whose addresses may be bad
  * shim_transfers.c  what is said to the board
  * shim_calls.c      open, ioctl, read, write, dup and their like
  * shim_metadata.c   stat, access and their like
@@ -139,9 +140,15 @@ int duplicated(int from, int to);
 /* Whether the call was about a node of ours; then *fd is its result. */
 bool open_node(int dirfd, const char *path, int flags, int *fd);
 
+/* ---- The program's memory. The caller holds the lock. ---- */
+
+/* Copy from and to an address of the program's: whether that is good; else errno is EFAULT. */
+bool copy_in(void *ours, const void *theirs, size_t size);
+bool copy_out(void *theirs, const void *ours, size_t size);
+
 /* ---- What is said to the board ---- */
 
-int spidev_ioctl(int fd, const struct node *node, unsigned long number, void *argument);
+int spidev_ioctl(int fd, const struct node *node, uint32_t number, void *argument);
 /* read() and write(): half of a transfer, the other half zeros or thrown away. */
 ssize_t transfer_half(int fd, void *rx, const void *tx, size_t size);
 

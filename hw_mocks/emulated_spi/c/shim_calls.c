@@ -73,22 +73,24 @@ DEFINE_OPENAT_2(__openat64_2)
 DEFINE_FOPEN(fopen)
 DEFINE_FOPEN(fopen64)
 
-int ioctl(int fd, unsigned long number, ...)
+/* The kernel looks at 32 bits: a request kept in an int comes with its sign in the other half. */
+int ioctl(int fd, unsigned long wide, ...)
 {
+    uint32_t number = (uint32_t)wide;
     va_list arguments;
     const struct node *node;
     struct hold held;
     void *argument;
     int result;
-    va_start(arguments, number);
+    va_start(arguments, wide);
     argument = va_arg(arguments, void *);
     va_end(arguments);
     if ((node = find_node(fd)) == NULL)
-        return REAL(ioctl)(fd, number, argument);
+        return REAL(ioctl)(fd, wide, argument);
     if (number == FIONBIO)
         return 0; /* spidev ignores it; our socket must keep blocking */
     if (_IOC_TYPE(number) != SPI_IOC_MAGIC)
-        return REAL(ioctl)(fd, number, argument);
+        return REAL(ioctl)(fd, wide, argument);
     held = hold();
     result = spidev_ioctl(fd, node, number, argument);
     release(held);

@@ -14,7 +14,8 @@ enum setting { MODE = 0, BITS_PER_WORD = 1, SPEED_HZ = 2 };
 
 enum {
     BUFSIZ_BYTES = 4096,            /* spidev's default bufsiz: limit of tx and of rx per message */
-    WINDOW_BYTES = 2 * BUFSIZ_BYTES /* a message may send that much, then receive that much */
+    WINDOW_BYTES = 2 * BUFSIZ_BYTES, /* a message may send that much, then receive that much */
+    MESSAGE_PARTS = ((1 << _IOC_SIZEBITS) - 1) / sizeof(struct spi_ioc_transfer)
 };
 
 struct request {
@@ -141,21 +142,22 @@ static int set_setting(int fd, enum setting setting, uint32_t value)
 ssize_t transfer_half(int fd, void *rx, const void *tx, size_t size)
 {
     struct hold held;
-    ssize_t done;
+    ssize_t done = -1;
     if (size > BUFSIZ_BYTES)
         return fail(EMSGSIZE);
     if (size == 0)
         return 0;
+    if (rx == NULL && tx == NULL)
+        return fail(EFAULT);
     held = hold();
     request.bits_per_word = 0;
     request.value = 0;
-    if (tx != NULL)
-        memcpy(request.data, tx, size);
-    else
+    if (tx == NULL)
         memset(request.data, 0, size);
-    done = exchange(fd, TRANSFER, size);
-    if (done > 0 && rx != NULL)
-        memcpy(rx, reply.data, (size_t)done);
+    if (tx == NULL || copy_in(request.data, tx, size))
+        done = exchange(fd, TRANSFER, size);
+    if (done > 0 && rx != NULL && !copy_out(rx, reply.data, (size_t)done))
+        done = -1;
     release(held);
     return done;
 }
@@ -177,7 +179,8 @@ static uint64_t await_ready(const struct dma_buffer *buffer)
 
 /*
  * A window as most programs make them: one frame in both directions, in the device's own mode and
- * word size. Whether the board had offered its reply; else the window must go by socket.
+ * word size. Whether the board had offered its reply, which `reply` then holds; else the window must
+ * go by socket.
  */
 static bool take_offer(int fd, struct dma_buffer *buffer, const struct spi_ioc_transfer *window)
 {
@@ -192,7 +195,7 @@ static bool take_offer(int fd, struct dma_buffer *buffer, const struct spi_ioc_t
     peeked = recv(fd, &sign, sizeof sign, MSG_PEEK | MSG_DONTWAIT);
     if (peeked == 0 || (peeked < 0 && errno != EAGAIN))
         return false;
-    memcpy(request.data, pointer(window->tx_buf), size); /* a bad address kills us here at worst */
+    memcpy(request.data, pointer(window->tx_buf), size);
     turn = await_ready(buffer);
     if (speed_hz == 0)
         speed_hz = buffer->device_speed_hz;
@@ -203,10 +206,8 @@ static bool take_offer(int fd, struct dma_buffer *buffer, const struct spi_ioc_t
     buffer->speed_hz = speed_hz;
     memcpy(buffer->command, request.data, size);
     memcpy(reply.data, buffer->reply, size);
-    if (!dma_move(buffer, dma_with_phase(turn, DMA_RUNNING), dma_with_phase(turn, DMA_BUSY)))
-        return false; /* we slept for so long that the board took us for dead */
-    memcpy(pointer(window->rx_buf), reply.data, size);
-    return true;
+    /* Unless we slept for so long that the board took us for dead. */
+    return dma_move(buffer, dma_with_phase(turn, DMA_RUNNING), dma_with_phase(turn, DMA_BUSY));
 }
 
 /*
@@ -221,7 +222,7 @@ static ssize_t transfer_window(int fd, struct dma_buffer *buffer,
     size_t size = 0, offset = 0;
     ssize_t done;
     if (first == last && take_offer(fd, buffer, first))
-        return (ssize_t)first->len;
+        return copy_out(pointer(first->rx_buf), reply.data, first->len) ? (ssize_t)first->len : -1;
     request.bits_per_word = 0;
     request.value = 0;
     for (part = first; part <= last; part++) {
@@ -242,18 +243,21 @@ static ssize_t transfer_window(int fd, struct dma_buffer *buffer,
         return -1;
     memset(reply.data + done, 0, size - (size_t)done);
     for (part = first; part <= last; offset += part->len, part++)
-        if (part->rx_buf != 0)
-            memcpy(pointer(part->rx_buf), reply.data + offset, part->len);
+        if (part->rx_buf != 0 && !copy_out(pointer(part->rx_buf), reply.data + offset, part->len))
+            return -1;
     return done;
 }
 
 /* SPI_IOC_MESSAGE(count). Returns how many bytes were clocked: all, unless a board cut it short. */
-static int transfer_message(int fd, struct dma_buffer *buffer,
-                            const struct spi_ioc_transfer *parts, size_t count)
+static int transfer_message(int fd, struct dma_buffer *buffer, const void *message, size_t count)
 {
+    static struct spi_ioc_transfer parts[MESSAGE_PARTS]; /* under the lock */
     uint64_t tx = 0, rx = 0, all = 0;
+    static const uint8_t zeros[BUFSIZ_BYTES];
     size_t first = 0;
     int total = 0;
+    if (!copy_in(parts, message, count * sizeof parts[0]))
+        return -1;
     for (size_t i = 0; i < count; i++) {
         tx += parts[i].tx_buf != 0 ? parts[i].len : 0;
         rx += parts[i].rx_buf != 0 ? parts[i].len : 0;
@@ -261,6 +265,9 @@ static int transfer_message(int fd, struct dma_buffer *buffer,
     }
     if (tx > BUFSIZ_BYTES || rx > BUFSIZ_BYTES || all > WINDOW_BYTES)
         return fail(EMSGSIZE);
+    for (size_t i = 0; i < count; i++) /* all of them before anything is clocked */
+        if (parts[i].tx_buf != 0 && !copy_in(request.data, pointer(parts[i].tx_buf), parts[i].len))
+            return -1;
     for (size_t i = 0; i < count; i++) {
         size_t size = 0;
         ssize_t done;
@@ -274,46 +281,78 @@ static int transfer_message(int fd, struct dma_buffer *buffer,
             size += parts[first].len;
         if ((size_t)done < size) {
             for (; first < count; first++) /* never clocked */
-                if (parts[first].rx_buf != 0)
-                    memset(pointer(parts[first].rx_buf), 0, parts[first].len);
+                if (parts[first].rx_buf != 0
+                    && !copy_out(pointer(parts[first].rx_buf), zeros, parts[first].len))
+                    return -1;
             break;
         }
     }
     return total;
 }
 
-int spidev_ioctl(int fd, const struct node *node, unsigned long number, void *argument)
+/* A setting that the program gives, of one byte or four. */
+static bool given(const void *argument, uint32_t number, uint32_t *value)
 {
-    uint8_t *byte = argument;
-    uint32_t *word = argument, value;
-    int result;
+    uint8_t byte;
+    if (_IOC_SIZE(number) != sizeof byte)
+        return copy_in(value, argument, sizeof *value);
+    if (!copy_in(&byte, argument, sizeof byte))
+        return false;
+    *value = byte;
+    return true;
+}
+
+/* A setting that the program asks for; the result of its call. */
+static int hand_over(void *argument, uint32_t number, uint32_t value)
+{
+    uint8_t byte = (uint8_t)value;
+    bool is_byte = _IOC_SIZE(number) == sizeof byte;
+    return copy_out(argument, is_byte ? (void *)&byte : &value, is_byte ? 1 : sizeof value) ? 0 : -1;
+}
+
+static int read_setting(int fd, enum setting setting, void *argument, uint32_t number)
+{
+    uint32_t value;
+    if (get_setting(fd, setting, &value) != 0)
+        return -1;
+    if (number == SPI_IOC_RD_LSB_FIRST)
+        value = (value & SPI_LSB_FIRST) != 0;
+    return hand_over(argument, number, value);
+}
+
+static int write_setting(int fd, enum setting setting, const void *argument, uint32_t number)
+{
+    uint32_t value, mode;
+    if (!given(argument, number, &value))
+        return -1;
+    if (number == SPI_IOC_WR_LSB_FIRST) {
+        if (get_setting(fd, MODE, &mode) != 0)
+            return -1;
+        mode &= ~(uint32_t)SPI_LSB_FIRST;
+        value = value ? mode | SPI_LSB_FIRST : mode;
+    }
+    return set_setting(fd, setting, value);
+}
+
+int spidev_ioctl(int fd, const struct node *node, uint32_t number, void *argument)
+{
     switch (number) {
     case SPI_IOC_RD_MODE:
-    case SPI_IOC_RD_LSB_FIRST:
-        if ((result = get_setting(fd, MODE, &value)) == 0)
-            *byte = number == SPI_IOC_RD_MODE ? (uint8_t)value : (value & SPI_LSB_FIRST) != 0;
-        return result;
     case SPI_IOC_RD_MODE32:
-        return get_setting(fd, MODE, word);
+    case SPI_IOC_RD_LSB_FIRST:
+        return read_setting(fd, MODE, argument, number);
     case SPI_IOC_RD_BITS_PER_WORD:
-        if ((result = get_setting(fd, BITS_PER_WORD, &value)) == 0)
-            *byte = (uint8_t)value;
-        return result;
+        return read_setting(fd, BITS_PER_WORD, argument, number);
     case SPI_IOC_RD_MAX_SPEED_HZ:
-        return get_setting(fd, SPEED_HZ, word);
+        return read_setting(fd, SPEED_HZ, argument, number);
     case SPI_IOC_WR_MODE:
-        return set_setting(fd, MODE, *byte);
     case SPI_IOC_WR_MODE32:
-        return set_setting(fd, MODE, *word);
     case SPI_IOC_WR_LSB_FIRST:
-        if (get_setting(fd, MODE, &value) != 0)
-            return -1;
-        value &= ~(uint32_t)SPI_LSB_FIRST;
-        return set_setting(fd, MODE, *byte ? value | SPI_LSB_FIRST : value);
+        return write_setting(fd, MODE, argument, number);
     case SPI_IOC_WR_BITS_PER_WORD:
-        return set_setting(fd, BITS_PER_WORD, *byte);
+        return write_setting(fd, BITS_PER_WORD, argument, number);
     case SPI_IOC_WR_MAX_SPEED_HZ:
-        return set_setting(fd, SPEED_HZ, *word);
+        return write_setting(fd, SPEED_HZ, argument, number);
     default:
         break;
     }
