@@ -69,13 +69,14 @@ static int transfer(const void *tx, void *rx, uint32_t size)
 int main(void)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    uint8_t *memory = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int kind = MAP_PRIVATE | MAP_ANONYMOUS;
+    uint8_t *memory = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, kind, -1, 0);
     uint8_t *edge = memory + page - 4, *constant;
     uint8_t tx[12] = {0}, rx[12] = {0}, bits = 8;
     void *bad[] = {(void *)1, (void *)(uintptr_t)(memory + page), (void *)(UINTPTR_MAX - 4), edge};
     fd = open("/dev/spidev0.0", O_RDWR);
     mprotect(memory + page, page, PROT_NONE);
-    constant = mmap(NULL, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    constant = mmap(NULL, page, PROT_READ, kind, -1, 0);
     for (int round = 0; round < 2; round++) {
         assert(transfer(tx, rx, 12) == 12 && transfer(tx, rx, 11) == 11);
         for (int i = 0; i < 4; i++)
