@@ -6,6 +6,8 @@ of `advance_to` decide what time is: a virtual clock in a test, the monotonic cl
 
 from __future__ import annotations
 
+from operator import add
+
 import numpy as np
 
 from daq.robot import BoardPort, DrivenJoint, DrivenRobot
@@ -18,6 +20,7 @@ from hw_mocks.boards.motor_output import Connection, MotorOutput
 from hw_mocks.errors import MockConfigError
 from hw_mocks.plants.actuator import Actuator, make_actuators
 from hw_mocks.plants.effects import PRESETS, Effects
+from hw_mocks.plants.hand import Hand
 from hw_mocks.plants.load_arm import MockLoadArm
 from hw_mocks.plants.plant import make_plant
 from hw_mocks.plants.truth import Truth, draw_truth
@@ -33,7 +36,7 @@ class MockRobot:
     seed. By default each board pretends its own firmware, and the arm starts hanging. Calibrations
     last and begin as late as the firmware's, unless a duration is given: then they begin at once.
     What `arm` does with its integral while Ki = 0 is not known: `idle_integral` says. Time-outs of
-    commands count as `timeout_min_ms` at least.
+    commands count as `timeout_min_ms` at least. A `hand` turns the motors now and then.
 
     Attributes:
         truth: The true parameters, to judge a result by; recordings must not describe the
@@ -56,8 +59,10 @@ class MockRobot:
         timeout_min_ms: int = 0,
         posture_rad: tuple[float, ...] | None = None,
         load_arm: MockLoadArm | None = None,
+        hand: Hand | None = None,
     ) -> None:
         self.robot = robot
+        self._hand = hand
         self.load_arm = load_arm
         self.effects = effects
         self.truth: Truth = draw_truth(robot, seed=seed, spread=spread)
@@ -96,7 +101,10 @@ class MockRobot:
     def step(self) -> None:
         """Simulate one step."""
         plant = self.plant
-        plant.step([output.drive_torque_nm() for output in self._driven])
+        torques_nm = [output.drive_torque_nm() for output in self._driven]
+        if self._hand is not None:
+            torques_nm = self._with_hand(torques_nm, self._hand)
+        plant.step(torques_nm)
         for output in self._unconnected:
             output.drive_torque_nm()
         positions_rad, velocities_rad_s = plant.motor_position_rad, plant.motor_velocity_rad_s
@@ -105,6 +113,13 @@ class MockRobot:
         self._now_ns += STEP_NS
         for board in self.boards:
             board.tick(self._now_ns)
+
+    def _with_hand(self, torques_nm: list[float], hand: Hand) -> list[float]:
+        plant = self.plant
+        pushes_nm = hand.torques_nm(
+            self._now_ns, plant.motor_position_rad, plant.motor_velocity_rad_s
+        )
+        return torques_nm if pushes_nm is None else list(map(add, torques_nm, pushes_nm))
 
     def _make_board(
         self,

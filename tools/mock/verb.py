@@ -17,6 +17,7 @@ from tools.running.child import Child
 from tools.running.emulation import emulated_boards
 from tools.running.mock_options import (
     add_board_options,
+    add_foreign_program_options,
     add_joint_option,
     add_mock_robot_options,
     make_mock,
@@ -56,6 +57,7 @@ def add_to(verbs: Verbs, summary: str) -> None:
     )
     _add_mock(run)
     add_board_options(run)
+    add_foreign_program_options(run)
     run.add_argument("command", nargs=argparse.REMAINDER, metavar="-- CMD ARGS")
 
     add_step(actions)
@@ -69,6 +71,7 @@ def add_to(verbs: Verbs, summary: str) -> None:
     )
     _add_mock(serial)
     add_board_options(serial)
+    add_foreign_program_options(serial)
     serial.add_argument("--board", type=int, default=0, metavar="N", help="which board (default 0)")
 
     truth = add_verb(
@@ -89,6 +92,11 @@ def _add_mock(parser: argparse.ArgumentParser) -> None:
     add_mock_robot_options(parser)
 
 
+def _for_foreign_program(arguments: argparse.Namespace) -> MockOptions:
+    options = MockOptions.from_namespace(arguments, joint=arguments.joint)
+    return options.with_foreign_program(arguments)
+
+
 # --- exec -----------------------------------------------------------------------------------------
 
 
@@ -99,9 +107,7 @@ def _exec(arguments: argparse.Namespace) -> int:
     if not command:
         say("armature: nothing to run: armature mock exec --robot laas4 -- CMD ARGS")
         return USAGE
-    mock, script = make_mock(
-        MockOptions.from_namespace(arguments, joint=arguments.joint), impossible=[FaultKind.UNPLUG]
-    )
+    mock, script = make_mock(_for_foreign_program(arguments), impossible=[FaultKind.UNPLUG])
     with Child() as child, emulated_boards(mock, script) as boards:  # it ends with us
         try:
             child.start(command, boards.environment)
@@ -116,10 +122,7 @@ def _exec(arguments: argparse.Namespace) -> int:
 
 
 def _serial(arguments: argparse.Namespace) -> int:
-    mock, script = make_mock(
-        MockOptions.from_namespace(arguments, joint=arguments.joint),
-        impossible=[FaultKind.IO_ERROR],
-    )
+    mock, script = make_mock(_for_foreign_program(arguments), impossible=[FaultKind.IO_ERROR])
     if not 0 <= arguments.board < len(mock.boards):
         problem = f"{arguments.board}: robot {mock.robot.name} has {len(mock.boards)}, from 0"
         raise MockConfigError("--board", [problem])

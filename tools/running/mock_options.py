@@ -21,14 +21,17 @@ from hw_mocks.errors import MockConfigError
 from hw_mocks.faults.script import FaultKind, FaultScript, ScriptedFault, parse_fault
 from hw_mocks.mock_robot import MockRobot
 from hw_mocks.plants.effects import Effects, parse_effects
+from hw_mocks.plants.hand import TURN_S, Hand
 from hw_mocks.plants.truth import Truth, draw_truth
 from tools.running.options import MockOptions
 from tools.shared.cli import add_profile_option, seed_problems
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 _MARK = re.compile(r"\?seed=([0-9]{1,19})&spread=([0-9]+(?:\.[0-9]+)?(?:e-[0-9]+)?)\Z")
 
+_TIMEOUT_MIN_HIGHEST_MS = 60_000
 _FAULT_HELP = (
     "KIND:key=value,… with KIND one of "
     + ", ".join(kind.value for kind in FaultKind)
@@ -60,6 +63,29 @@ def add_mock_robot_options(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=0.25,
         help="how far the true parameters are from the robot file's CAD values (default 0.25)",
+    )
+
+
+def add_foreign_program_options(parser: argparse.ArgumentParser) -> None:
+    """Add `--command-timeout-min` and `--hand`, for programs that are not ours."""
+    parser.add_argument(
+        "--command-timeout-min",
+        type=int,
+        default=0,
+        metavar="MS",
+        help="boards wait at least this long for the next command, whatever time-out the program's "
+        "frames say (0 stays off): for a computer that is now and then busy for longer; such as "
+        "200 (default 0: as the frames say)",
+    )
+    parser.add_argument(
+        "--hand",
+        type=float,
+        action="append",
+        default=[],
+        metavar="AT_S",
+        help="turn all motors by hand past their index, forth and back in "
+        f"{TURN_S:g} s, beginning this many seconds after the start: for a program that waits for "
+        "it; calibrations must have ended by then. May be repeated",
     )
 
 
@@ -99,14 +125,20 @@ def make_mock(
     """
     problems: list[str] = []
 
-    def read(parse: Callable[[str], T], text: str) -> T | None:
+    def read(parse: Callable[[S], T], given: S) -> T | None:
         try:
-            return parse(text)
+            return parse(given)
         except (ConfigError, MockConfigError) as error:
             problems.extend(f"{error.source}: {problem}" for problem in error.problems)
             return None
 
     problems += draw_problems(options)
+    if not 0 <= options.timeout_min_ms <= _TIMEOUT_MIN_HIGHEST_MS:
+        problems.append(
+            f"--command-timeout-min {options.timeout_min_ms}: must lie between 0 and "
+            f"{_TIMEOUT_MIN_HIGHEST_MS} ms"
+        )
+    hand = read(Hand, options.hand_at_s) if options.hand_at_s else None
     robot = read(partial(_load, joint=options.joint), options.robot)
     effects = read(parse_effects, options.effects)
     faults: list[ScriptedFault] = []
@@ -129,6 +161,8 @@ def make_mock(
         effects=effects,
         spread=options.spread,
         load_arm=options.load_arm,
+        timeout_min_ms=options.timeout_min_ms,
+        hand=hand,
     )
     return mock, FaultScript(faults, seed=options.seed, is_from_first_exchange=True)
 

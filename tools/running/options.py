@@ -191,6 +191,8 @@ class MockOptions:
         seed: Everything random follows from it.
         spread: How far the true parameters are from the robot file's CAD values.
         load_arm: What hangs on the output of a joint on the bench.
+        timeout_min_ms: Boards take the time-outs of commands, other than 0, for at least this long.
+        hand_at_s: When a hand turns the motors past their index, in seconds after the start.
     """
 
     robot: str
@@ -201,6 +203,8 @@ class MockOptions:
     seed: int = 0
     spread: float = 0.25
     load_arm: MockLoadArm | None = None
+    timeout_min_ms: int = 0
+    hand_at_s: tuple[float, ...] = ()
 
     @classmethod
     def from_namespace(cls, arguments: argparse.Namespace, *, joint: str | None = None) -> Self:
@@ -213,4 +217,12 @@ class MockOptions:
             effects=arguments.effects,
             seed=arguments.seed,
             spread=arguments.spread,
+        )
+
+    def with_foreign_program(self, arguments: argparse.Namespace) -> Self:
+        """Return the same with the options of `add_foreign_program_options`."""
+        return replace(
+            self,
+            timeout_min_ms=arguments.command_timeout_min,
+            hand_at_s=tuple(arguments.hand),
         )

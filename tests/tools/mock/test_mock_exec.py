@@ -48,7 +48,8 @@ def short_directory() -> Iterator[Path]:
 def test_a_plain_spidev_program_drives_a_board(run: Callable[..., Any]) -> None:
     script = Path(__file__).with_name("plain_spidev_script.py")
 
-    result = run(*BENCH, "--profile", "uomodri", "--", "python3", script)
+    options = ("--profile", "uomodri", "--command-timeout-min", "5000")
+    result = run(*BENCH, *options, "--", "python3", script)
 
     assert (result.exit_code, result.err) == (0, "")
     assert "calibrated" in result.lines[0]
