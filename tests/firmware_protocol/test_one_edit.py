@@ -191,7 +191,7 @@ def test_a_mock_board_follows() -> None:
         assert len(received) == 42
     reply = REPLY.decode(received)
     assert reply.index == 41
-    assert reply.status & 0x8000
+    assert reply.bus_voltage_v == 24.0
     assert reply.marker == 0  # the mock knows no source for it
 
 
@@ -199,8 +199,9 @@ def test_a_mock_board_echoes_the_index_wherever_it_stands() -> None:
     board = board_of(VARIANT)
     for index in range(1, 6):  # faster than it measures
         board.transfer(COMMAND.encode(COMMAND.make(index=index)))
-        assert board.ready_reply is not None
-        reply = REPLY.decode(board.ready_reply)
+        prepared = board.prepared_reply()
+        assert prepared is not None
+        reply = REPLY.decode(prepared)
         assert (reply.index, reply.marker) == (index, 0)
 
 
@@ -216,7 +217,10 @@ def test_a_mock_board_reports_events_under_the_tables_codes() -> None:
 
 def test_a_mock_board_follows_on_rs485() -> None:
     codec = command_codec(VARIANT, Framing.RS485)
-    (reply,) = board_of(VARIANT).receive(b"noise" + codec.encode(codec.make(index=7)))
+    board = board_of(VARIANT)
+    frames = b"".join(codec.encode(codec.make(index=index)) for index in (7, 8))
+    blank, reply = board.receive(b"noise" + frames)
+    assert blank[:2] == b"\0\0"
     assert reply_codec(VARIANT, Framing.RS485).decode(reply).index == 7
 
 

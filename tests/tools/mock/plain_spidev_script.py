@@ -49,8 +49,11 @@ class Board:
         """Send a command for motor 1; return the status and the position of motor 1."""
         self.index = (self.index + 1) & 0xFFFF
         limits = (CURRENT_LIMIT, CURRENT_LIMIT)
+        # The board's watchdog runs when nothing is enabled, too: without this a good-bye would end
+        # in an error that only a power cycle clears.
+        timeout_ms = TIMEOUT_MS if mode & ENABLE_SYSTEM else 0
         body = COMMAND.pack(
-            mode, TIMEOUT_MS, position, 0, 0, 0, 0, 0, kp, 0, kd, 0, *limits, self.index
+            mode, timeout_ms, position, 0, 0, 0, 0, 0, kp, 0, kd, 0, *limits, self.index
         )
         received = bytes(self.spi.xfer2(body + struct.pack(">I", crc32_mpeg2(body))))
 
