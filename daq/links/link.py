@@ -24,6 +24,14 @@ class BoardLink(Protocol):
         ...
 
     @property
+    def clock_hz(self) -> float:
+        """Bits per second while a board waits for the rest of a command that it has replied to.
+
+        The SPI clock; infinite on serial lines, where the board replies to whole commands.
+        """
+        ...
+
+    @property
     def resynchronised(self) -> int:
         """How often the link had to skip bytes that belonged to no reply."""
         ...

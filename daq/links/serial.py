@@ -8,6 +8,7 @@ and checksum agree.
 from __future__ import annotations
 
 import errno
+import math
 import termios
 import time
 from collections.abc import Callable
@@ -33,6 +34,7 @@ class SerialLink:
     """
 
     framing = Framing.RS485
+    clock_hz = math.inf
 
     def __init__(
         self,

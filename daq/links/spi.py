@@ -27,6 +27,7 @@ class SpiLink:
 
     def __init__(self, port: SpiPort) -> None:
         self.name = port.device
+        self.clock_hz = float(port.speed_hz)
         try:
             self._lock = DeviceLock(port.device)
         except OSError as error:

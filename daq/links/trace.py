@@ -16,7 +16,7 @@ class TracingLink:
 
     def __init__(self, link: BoardLink, profile: Profile, report: Callable[[str], None]) -> None:
         self._link = link
-        self.name, self.framing = link.name, link.framing
+        self.name, self.framing, self.clock_hz = link.name, link.framing, link.clock_hz
         self._command = command_codec(profile, link.framing)
         self._reply = reply_codec(profile, link.framing)
         self._report = report

@@ -66,6 +66,7 @@ def make_session(
                 profile=board.profile.name,
                 framing=board.link.framing.value,
                 device=board.link.name,
+                wire_s=8.0 * board.profile.frame_size / board.link.clock_hz,
             )
             for board in boards
         ),

@@ -1,7 +1,8 @@
 """The behaviour of each board as a recording states it: filters, references, limits of the wire.
 
 Readers of a recording need no table of profiles, so that an unknown profile is not an obstacle.
-Only recordings of format 1.0 (armature 0.1) do not state it: `_OF_FORMAT_1_0`.
+Only recordings of format 1.0 (armature 0.1) do not state it: `_OF_FORMAT_1_0`. Those of 1.0 and 1.1
+do not state when replies are made and commands obeyed, nor how values are cut.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from daq.recording.errors import RecordingFormatError
-from daq.recording.layout import BEHAVIOUR_SINCE_MINOR
+from daq.recording.layout import ATTRIBUTES, BEHAVIOUR_SINCE_MINOR, MOMENTS_SINCE_MINOR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +30,16 @@ class BoardBehaviour:
         kd_max_a_s_per_rad: Likewise.
         ki_max_a_per_rad_s: Likewise; 0 where the board has no such gain.
         motor_velocity_max_rad_s: The highest reference velocity that the wire carries.
+        reply_age_max_s: Values of a reply were latched before its exchange began, evenly up to this
+            long. None where that is not stated: then they are taken to be from the end of the
+            exchange before it, when the command of that one was obeyed.
+        wire_s: From the beginning of an exchange until the board has the command.
+        law_period_s: Time between two ticks of the control law; a command acts at the next one.
+        is_truncated: Whether measured values were cut toward zero on the wire.
+        current_lsb_a: What the wire resolves of currents; 0 where that is not stated.
+        motor_velocity_lsb_rad_s: Of velocities, likewise.
+        motor_position_lsb_rad: Of positions, likewise.
+        torn_step_rad: By how much a position of output 2, at the motor, may be off for one sample.
     """
 
     velocity_filter_hz: float
@@ -38,6 +49,14 @@ class BoardBehaviour:
     kd_max_a_s_per_rad: float
     ki_max_a_per_rad_s: float
     motor_velocity_max_rad_s: float
+    reply_age_max_s: float | None = None
+    wire_s: float = 0.0
+    law_period_s: float = 0.0
+    is_truncated: bool = False
+    current_lsb_a: float = 0.0
+    motor_velocity_lsb_rad_s: float = 0.0
+    motor_position_lsb_rad: float = 0.0
+    torn_step_rad: float = 0.0
 
     @property
     def velocity_lag_s(self) -> float:
@@ -49,8 +68,21 @@ class BoardBehaviour:
         """Delay of measured currents."""
         return 1.0 / (math.tau * self.current_filter_hz)
 
+    @property
+    def reply_age_s(self) -> float:
+        """How old a reply's values are on average when its exchange begins, if that is stated."""
+        return 0.5 * (self.reply_age_max_s or 0.0)
+
+    @property
+    def command_delay_s(self) -> float:
+        """From the beginning of an exchange until its command acts, on average."""
+        return self.wire_s + 0.5 * self.law_period_s
+
 
 BEHAVIOUR_NAMES = tuple(field.name for field in fields(BoardBehaviour))
+_FLAGS = ("is_reference_advanced", "is_truncated")
+_SINCE = {item.name.removeprefix("board_"): item.since_minor for item in ATTRIBUTES}
+_MOMENTS = [name for name, minor in _SINCE.items() if minor == MOMENTS_SINCE_MINOR]
 
 
 def read_behaviours(path: Path, attributes: Mapping[str, Any]) -> tuple[BoardBehaviour, ...]:
@@ -62,18 +94,26 @@ def read_behaviours(path: Path, attributes: Mapping[str, Any]) -> tuple[BoardBeh
     """
     if attributes["version_minor"] < BEHAVIOUR_SINCE_MINOR:
         return tuple(_of_format_1_0(path, profile) for profile in attributes["board_profiles"])
-    columns = [attributes[f"board_{name}"] for name in BEHAVIOUR_NAMES]
+    # What an older minor version did not state keeps its default.
+    names = [name for name in BEHAVIOUR_NAMES if _SINCE[name] <= attributes["version_minor"]]
+    columns = [attributes[f"board_{name}"] for name in names]
     boards = []
     for row in zip(*columns, strict=True):
-        behaviour = BoardBehaviour(**dict(zip(BEHAVIOUR_NAMES, row, strict=True)))
+        behaviour = BoardBehaviour(**dict(zip(names, row, strict=True)))
         filters_hz = (behaviour.velocity_filter_hz, behaviour.current_filter_hz)
-        if not (all(value >= 0 for value in row) and all(hz > 0 for hz in filters_hz)):
+        moments = [value for name, value in zip(names, row, strict=True) if name in _MOMENTS]
+        if not (
+            all(value >= 0 for value in row)
+            and all(hz > 0 for hz in filters_hz)
+            and all(map(math.isfinite, moments))
+        ):
             raise RecordingFormatError(
                 path,
                 f"no board behaves like {behaviour}: the file is damaged",
                 code="impossible-behaviour",
             )
-        boards.append(replace(behaviour, is_reference_advanced=bool(row[2])))
+        flags = {name: bool(getattr(behaviour, name)) for name in _FLAGS}
+        boards.append(replace(behaviour, **flags))
     return tuple(boards)
 
 

@@ -9,15 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
+from functools import partial
 from typing import Any
 
 from daq.recording.states import Mode, Outcome, State
 
 FORMAT = "armature recording"
 VERSION_MAJOR = 1
-VERSION_MINOR = 1
+VERSION_MINOR = 2
 BEHAVIOUR_SINCE_MINOR = 1
 """From here on a recording states how its boards behave."""
+MOMENTS_SINCE_MINOR = 2
+"""From here on also when replies are made and commands obeyed, and how values are cut."""
 SUFFIX = ".h5"
 SAMPLES = "samples"
 ROBOT = "robot"
@@ -78,14 +81,15 @@ class Attribute:
     since_minor: int = 0
 
 
-def _behaviour(name: str, description: str) -> Attribute:
+def _behaviour(
+    name: str, description: str, *, since_minor: int = BEHAVIOUR_SINCE_MINOR
+) -> Attribute:
     return Attribute(
-        f"board_{name}",
-        "numbers",
-        description,
-        is_per_board=True,
-        since_minor=BEHAVIOUR_SINCE_MINOR,
+        f"board_{name}", "numbers", description, is_per_board=True, since_minor=since_minor
     )
+
+
+_moment = partial(_behaviour, since_minor=MOMENTS_SINCE_MINOR)
 
 
 def _names(codes: type[IntEnum]) -> dict[int, str]:
@@ -300,6 +304,32 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     _behaviour(
         "motor_velocity_max_rad_s",
         "The highest reference velocity that the wire carries, at the motor.",
+    ),
+    _moment(
+        "reply_age_max_s",
+        "Values of a reply were latched before its exchange began, evenly up to this long.",
+    ),
+    _moment(
+        "wire_s",
+        "From the beginning of an exchange until the board has the whole command: bits of a frame "
+        "by the SPI clock. 0 on serial lines, where the reply is made after that.",
+    ),
+    _moment(
+        "law_period_s",
+        "Time between two ticks of the control law; a command acts at the next one.",
+    ),
+    _moment(
+        "is_truncated",
+        "1 where measured values were cut toward zero on the wire, 0 where they were rounded. The "
+        "columns hold what the wire said.",
+    ),
+    _moment("current_lsb_a", "What the wire resolves of measured currents."),
+    _moment("motor_velocity_lsb_rad_s", "Of measured velocities, at the motor."),
+    _moment("motor_position_lsb_rad", "Of measured positions, at the motor."),
+    _moment(
+        "torn_step_rad",
+        "By how much a reply's position of output 2, at the motor, may be off for one sample "
+        "because its two words are of two moments; 0 for never.",
     ),
 )
 """The attributes of the file itself."""

@@ -103,12 +103,15 @@ class BoardInfo(msgspec.Struct, frozen=True, kw_only=True):
         profile: Its wire format.
         framing: How frames are wrapped on its link: `spi` or `rs485`.
         device: For messages.
+        wire_s: How long the board waits for the rest of a command after it has made the reply of
+            the same exchange; None in sessions of version 0.1, which did not say.
     """
 
     name: Word
     profile: Word
     framing: Word
     device: Text
+    wire_s: Annotated[float, Meta(ge=0.0, le=1.0)] | None = None
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):

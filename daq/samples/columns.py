@@ -21,7 +21,7 @@ from daq.robot import DrivenJoint, DrivenRobot, parse_robot
 from daq.samples.batches import BatchError, BoardInfo, Session, framing_of
 from daq.samples.frame_arrays import Array, FrameArrays, si_values
 from daq.samples.sample import SampleLayout
-from firmware_protocol.fields import Field
+from firmware_protocol.fields import Field, Framing
 from firmware_protocol.profile import Profile
 from firmware_protocol.profiles import STATUS_BITS, profile_named
 
@@ -30,6 +30,8 @@ VALID_OUTCOMES = (Outcome.OK, Outcome.LATE, Outcome.COMMAND_LOST)
 """The outcomes whose values are the board's, and new."""
 _WITHOUT_BYTES = (Outcome.SILENT, Outcome.NO_EXCHANGE)
 _GRID_STEPS_PER_LSB = 8
+_LOWER_WORD = 1 << 16
+"""Positions are sent in two words: what the upper one counts, in counts of the lower one."""
 
 
 def _speed(robot: DrivenRobot, joint: DrivenJoint) -> float:
@@ -212,7 +214,8 @@ class ColumnDecoder:
             board_profiles=tuple(board.profile for board in session.boards),
             board_devices=tuple(board.device for board in session.boards),
             board_behaviours=tuple(
-                behaviour_of(profile_named(board.profile)) for board in session.boards
+                behaviour_of(profile_named(board.profile), wire_s=self._wire_s(board))
+                for board in session.boards
             ),
             fingerprint=session.fingerprint,
             link=session.link,
@@ -228,6 +231,15 @@ class ColumnDecoder:
         )
 
     # --- inside -----------------------------------------------------------------------------------
+
+    def _wire_s(self, board: BoardInfo) -> float:
+        """As the session says, or by the robot file's clock."""
+        if board.wire_s is not None:
+            return board.wire_s
+        if framing_of(board) is not Framing.SPI:
+            return 0.0
+        port = next(port for port in self.robot.boards if port.name == board.name)
+        return 8.0 * profile_named(board.profile).frame_size / port.spi.speed_hz
 
     def _sources(self, table: _Table, frames: list[FrameArrays]) -> list[_Source]:
         sources = []
@@ -294,9 +306,15 @@ def _board_of(joint: DrivenJoint, session: Session) -> int:
     raise BatchError(problem, code="no-such-board")
 
 
-def behaviour_of(profile: Profile) -> BoardBehaviour:
-    """Return what a recording states of a board of this profile."""
+def behaviour_of(profile: Profile, *, wire_s: float) -> BoardBehaviour:
+    """Return what a recording states of a board of this profile.
+
+    Args:
+        profile: Of the board.
+        wire_s: How long its command takes to arrive after its reply was made.
+    """
     behaviour = profile.behaviour
+    lsb = {field.name: field.lsb for field in profile.reply.fields}
     highest = {field.name: field.raw_maximum * field.lsb for field in profile.command.fields}
     return BoardBehaviour(
         velocity_filter_hz=behaviour.velocity_filter_hz,
@@ -306,6 +324,14 @@ def behaviour_of(profile: Profile) -> BoardBehaviour:
         kd_max_a_s_per_rad=highest["kd_a_s_per_rad"],
         ki_max_a_per_rad_s=highest.get("ki_a_per_rad_s", 0.0),
         motor_velocity_max_rad_s=highest["motor_velocity_rad_s"],
+        reply_age_max_s=behaviour.reply_age_max_s,
+        wire_s=wire_s,
+        law_period_s=behaviour.law_period_s,
+        is_truncated=behaviour.is_truncated,
+        current_lsb_a=lsb["iq_a"],
+        motor_velocity_lsb_rad_s=lsb["motor_velocity_rad_s"],
+        motor_position_lsb_rad=lsb["motor_position_rad"],
+        torn_step_rad=_LOWER_WORD * lsb["motor_position_rad"] if behaviour.torn_share else 0.0,
     )
 
 

@@ -50,8 +50,7 @@ def _average(
         angle_rad, t_s = record.angle_rad[rows], record.t_s[rows]
         window_s = float(t_s[0]), float(t_s[-1])
         velocity_rad_s = float((angle_rad[-1] - angle_rad[0]) / (t_s[-1] - t_s[0]))
-        if not record.behaviour.is_reference_advanced:
-            correction_a = window.held_bias_a(velocity_rad_s)
+        correction_a = window.correction_a(velocity_rad_s)
         iq_a = window.mean_iq_a() + correction_a
         acceleration_rad_s2 = window.mean_acceleration_rad_s2()
         blocks = window.blocks()

@@ -20,8 +20,9 @@ from daq.recording.bench_events import BenchHeader
 from daq.robot import DrivenJoint, DrivenRobot, Motor
 from estimation.bench.result import Cause
 from estimation.errors import DatasetError
-from estimation.recordings.board_effects import board_of
-from estimation.types import FloatArray
+from estimation.recordings.board_effects import TORN_OUTPUT, board_of, cut_of, untruncated
+from estimation.recordings.torn import mended
+from estimation.types import FloatArray, Rows
 
 SAMPLES_MAX = 5_000_000
 _SPEED = re.compile(r": ([+-][0-9.e+-]+) rad/s$")
@@ -68,11 +69,13 @@ class JointRecord:
     Attributes:
         profile: Of the joint's board.
         behaviour: What that board's firmware does.
+        seq: Number of each sample; of those that are missing nobody knows what was sent.
         t_s: Since the first sample.
         transfer_s: Time that each exchange took.
         angle_rad: Of the motor, unwrapped.
         velocity_rad_s: Of the motor, as the board measures it.
         iq_a: Quadrature current.
+        reference_rad: Commanded motor angle.
         reference_rad_s: Commanded motor speed.
         kp_a_per_rad: Gain on the position error.
         limit_a: Current limit; 0 for the board's own.
@@ -88,11 +91,13 @@ class JointRecord:
     drive: DriveConstants
     profile: str
     behaviour: BoardBehaviour
+    seq: Rows
     t_s: FloatArray
     transfer_s: FloatArray
     angle_rad: FloatArray
     velocity_rad_s: FloatArray
     iq_a: FloatArray
+    reference_rad: FloatArray
     reference_rad_s: FloatArray
     kp_a_per_rad: FloatArray
     limit_a: FloatArray
@@ -156,7 +161,7 @@ def read_record(recording: Recording) -> JointRecord:
         values = column(name, number) if name in recording else None
         return None if values is None or np.isnan(values).all() else values
 
-    seq = np.asarray(recording["seq"][:])
+    seq = np.asarray(recording["seq"][:], np.int64)
     problems = [event.text for event in events if event.kind == ev.PROBLEM]
     driven = sum(event.kind == ev.PLATEAU for event in events)
     if driven > header.plateaus:
@@ -164,6 +169,11 @@ def read_record(recording: Recording) -> JointRecord:
             f"{recording.path}: {driven} plateaus among its events, its plan has {header.plateaus}",
             code="plateaus-differ-from-plan",
         )
+    angle_rad = column("joint_position_rad") * drive.gear_reduction
+    velocity_rad_s = column("joint_velocity_rad_s") * drive.gear_reduction
+    if drive.output == TORN_OUTPUT:
+        angle_rad = mended(angle_rad, velocity_rad_s, t_s, behaviour.torn_step_rad)
+    velocity_cut_rad_s = cut_of(behaviour, behaviour.motor_velocity_lsb_rad_s)
     return JointRecord(
         header=header,
         robot=robot,
@@ -178,11 +188,14 @@ def read_record(recording: Recording) -> JointRecord:
         ),
         profile=str(recording.attributes["board_profiles"][board]),
         behaviour=behaviour,
+        seq=seq,
         t_s=t_s,
         transfer_s=np.asarray(recording["transfer_ns"][:], np.float64) * 1e-9,
-        angle_rad=column("joint_position_rad") * drive.gear_reduction,
-        velocity_rad_s=column("joint_velocity_rad_s") * drive.gear_reduction,
-        iq_a=column("iq_a") * drive.direction,
+        angle_rad=angle_rad,
+        velocity_rad_s=untruncated(velocity_rad_s, velocity_cut_rad_s),
+        iq_a=untruncated(column("iq_a"), cut_of(behaviour, behaviour.current_lsb_a))
+        * drive.direction,
+        reference_rad=column("reference_position_rad") * drive.gear_reduction,
         reference_rad_s=column("reference_velocity_rad_s") * drive.gear_reduction,
         kp_a_per_rad=column("kp_a_per_rad"),
         limit_a=column("isat_a"),
@@ -210,7 +223,7 @@ def _speed(text: str) -> float | None:
 
 
 def _find_spans(
-    events: Sequence[RecordedEvent], seq: FloatArray, kind: str, end_kind: str
+    events: Sequence[RecordedEvent], seq: Rows, kind: str, end_kind: str
 ) -> tuple[Span, ...]:
     """Find all parts of a kind; one that was interrupted ends where the next event is."""
     last = len(seq) - 1

@@ -5,9 +5,13 @@ motor turns, to which cogging contributes nothing however much the speed gives w
 encoder's error, periodic in a turn, nothing either. The angle is smoothed over a few counts first:
 each count kicks the board's velocity, and so its current, just when the angle steps.
 
-A board that holds its position reference between frames lets the current fall by Kp·ω·T while the
-motor turns on; sampled at the end of each frame it reads Kp·ω·c too little
-(`estimation.recordings.board_effects`).
+Between two replies the board's reference moves and jumps, and with it the current, in a way that
+depends on when its commands came; what the replies do not show of that is computed (`references`).
+That goes for periods that the computer slept through, too.
+
+Recordings of formats 1.0 and 1.1 do not state enough for it. There a held reference takes Kp·ω·c
+from the current (`estimation.recordings.board_effects`), and what follows a skipped period does not
+count.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ import numpy as np
 import scipy.signal
 
 from estimation.bench.record import JointRecord, Span
+from estimation.bench.references import LEAD_ROWS, Commands, unseen_error_rad
 from estimation.recordings.board_effects import held_delay_s
 from estimation.types import Flags, FloatArray
 
@@ -61,6 +66,8 @@ class PlateauWindow:
         self.turns = 0
         if self.is_settled and len(self.rows) > 2:
             self._keep_whole_turns()
+        self._counts = self._counted()
+        self._unseen_a = self._unseen()
 
     def _keep_whole_turns(self) -> None:
         way_rad = np.abs(self.record.angle_rad[self.rows] - self.record.angle_rad[self.rows[0]])
@@ -71,13 +78,47 @@ class PlateauWindow:
             last = int(np.argmax(way_rad >= self.turns * math.tau)) or len(way_rad) - 1
             self.rows = self.rows[: last + 1]
 
+    @property
+    def is_stated(self) -> bool:
+        """Whether the recording states when replies were made and commands obeyed."""
+        return self.record.behaviour.reply_age_max_s is not None
+
+    def _counted(self) -> Flags | None:
+        """Which intervals between two samples count; None for all."""
+        record, rows = self.record, self.rows
+        if not self.turns:
+            return None
+        if not self.is_stated:
+            return _in_time(record.t_s[rows])
+        # Where samples are missing, so is what was sent then.
+        are_all_there = np.diff(record.seq[rows]) == np.diff(rows)
+        return None if are_all_there.all() else are_all_there
+
+    def _unseen(self) -> FloatArray | None:
+        """Between each two samples, what of the current they do not show; None for nothing."""
+        record, rows = self.record, self.rows
+        if not self.is_stated or not self.turns:
+            return None
+        first = max(0, int(rows[0]) - LEAD_ROWS)
+        part = slice(first, int(rows[-1]) + 1)
+        commands = Commands(
+            sent_s=record.t_s[part],
+            reference_rad=record.reference_rad[part],
+            reference_rad_s=record.reference_rad_s[part],
+        )
+        way_rad, time_s = (
+            values[rows[-1]] - values[rows[0]] for values in (record.angle_rad, record.t_s)
+        )
+        error_rad = unseen_error_rad(commands, record.behaviour, way_rad / time_s, rows - first)
+        return float(np.nanmean(record.kp_a_per_rad[rows])) * error_rad
+
     def mean_iq_a(self) -> float:
         """Over the turned angle; of a mounted joint between exactly the same angles always."""
         record, rows = self.record, self.rows
         angle_rad, iq_a = self._smooth_rad[rows], record.iq_a[rows]
         window_rad = record.header.window_rad
         if window_rad is None:
-            return mean_over_angle(iq_a, angle_rad, _in_time(record.t_s[rows]))
+            return mean_over_angle(iq_a, angle_rad, self._counts)
         # Gravity is the same for all plateaus only between exactly the same angles.
         ends = np.sort(np.array(window_rad) * record.drive.reduction)
         if self.target_rad_s < 0:
@@ -99,7 +140,15 @@ class PlateauWindow:
         way_rad = np.mean(record.angle_rad[last]) - np.mean(record.angle_rad[first])
         return float((end**2 - begin**2) / (2.0 * way_rad)) if way_rad else None
 
-    def held_bias_a(self, velocity_rad_s: float) -> float:
+    def correction_a(self, velocity_rad_s: float) -> float:
+        """Return what the current was more, on average, than the samples show."""
+        if self._unseen_a is not None:
+            return _mean_of_steps(self._unseen_a, self._smooth_rad[self.rows], self._counts)
+        if self.is_stated or self.record.behaviour.is_reference_advanced:
+            return 0.0
+        return self._held_bias_a(velocity_rad_s)
+
+    def _held_bias_a(self, velocity_rad_s: float) -> float:
         """Return what a held reference takes from the current at the end of a frame."""
         record, rows = self.record, self.rows
         period_s = np.diff(record.t_s[rows[0] : rows[-1] + 1])
@@ -119,12 +168,13 @@ class PlateauWindow:
         edges = edges_rad if angle_rad[-1] > angle_rad[0] else -edges_rad
         cuts = np.searchsorted(np.maximum.accumulate(way), edges)
         cuts[0], cuts[-1] = 0, len(rows) - 1
-        counts = _in_time(record.t_s[rows])
-        if counts is None:
-            counts = np.ones(len(rows) - 1, bool)
+        counts = np.ones(len(rows) - 1, bool) if self._counts is None else self._counts
+        steps_a = 0.5 * (iq_a[1:] + iq_a[:-1])
+        if self._unseen_a is not None:
+            steps_a = steps_a + self._unseen_a
         return np.array(
             [
-                mean_over_angle(iq_a[a : b + 1], angle_rad[a : b + 1], counts[a:b])
+                _mean_of_steps(steps_a[a:b], angle_rad[a : b + 1], counts[a:b])
                 for a, b in itertools.pairwise(cuts)
                 if np.sum(np.diff(angle_rad[a : b + 1])[counts[a:b]])
             ]
@@ -154,11 +204,15 @@ def mean_over_angle(
         angle_rad: There, (n,).
         counts: Whether what lies between two samples counts, (n - 1,); all by default.
     """
+    return _mean_of_steps(0.5 * (values[1:] + values[:-1]), angle_rad, counts)
+
+
+def _mean_of_steps(values: FloatArray, angle_rad: FloatArray, counts: Flags | None = None) -> float:
+    """∫ values dθ / ∫ dθ of values that are known between each two samples, (n - 1,)."""
     step_rad = np.diff(angle_rad)
     if counts is not None:
         step_rad = np.where(counts, step_rad, 0.0)
-    middle = 0.5 * (values[1:] + values[:-1])
-    return float(np.sum(middle * step_rad) / np.sum(step_rad))
+    return float(np.sum(values * step_rad) / np.sum(step_rad))
 
 
 def _in_time(t_s: FloatArray) -> Flags | None:
@@ -197,7 +251,11 @@ def _smoothed(record: JointRecord, span: Span, speed_rad_s: float) -> FloatArray
     smooth[first:last] = bridged
     if _CUBIC < width < len(t_s):
         # A cubic follows the speed as it gives way to cogging; a plain mean would flatten that.
-        smooth[first:last] = scipy.signal.savgol_filter(bridged, width, _CUBIC)
+        # What the motor turns anyway is left out: samples are not always equally far apart.
+        even_rad = speed_rad_s * (t_s - t_s[0])
+        smooth[first:last] = even_rad + scipy.signal.savgol_filter(
+            bridged - even_rad, width, _CUBIC
+        )
     return smooth
 
 

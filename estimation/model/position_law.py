@@ -61,9 +61,9 @@ class PositionLaw:
 def law_of(robot: Robot, segment: Segment) -> PositionLaw:
     """Return the commands that the boards were sent during a segment of a recording.
 
-    A reply holds what was measured when the exchange before it ended
-    (`estimation.recordings.board_effects`): what a row measures is the moment from which the
-    command of the row before it was obeyed. The feed-forward is not among a segment's columns: it
+    A row's values are of the moment before its command was sent, which acts a little later; where a
+    recording does not state that, of the moment from which the command of the row before was obeyed
+    (`estimation.recordings.board_effects`). The feed-forward is not among a segment's columns: it
     is taken as zero.
 
     Raises:
@@ -91,17 +91,23 @@ def law_of(robot: Robot, segment: Segment) -> PositionLaw:
     shape = segment.q_rad.shape
     integral = segment.ki_a_per_rad_s
     driven = robot.driven()
-    reference = _row_before(parts["reference_position_rad"])
-    speed = _row_before(parts["reference_velocity_rad_s"])
-    reference[0] -= segment.period_s * speed[0]
+
+    def obeyed(values: FloatArray) -> FloatArray:
+        return values if segment.is_reply_fresh else _row_before(values)
+
+    speed = obeyed(parts["reference_velocity_rad_s"])
+    if segment.is_reply_fresh:
+        # What acts later stays behind, whether it is held or moved on.
+        reference = parts["reference_position_rad"] - segment.command_delay_s * speed
+    else:
+        reference = _row_before(parts["reference_position_rad"])
+        reference[0] -= segment.period_s * speed[0]
     return PositionLaw(
         reference_rad=reference,
         reference_rad_s=speed,
-        kp_a_per_rad=_row_before(parts["kp_a_per_rad"]),
-        kd_a_s_per_rad=_row_before(parts["kd_a_s_per_rad"]),
-        ki_a_per_rad_s=np.zeros(shape)
-        if integral is None
-        else _row_before(np.nan_to_num(integral)),
+        kp_a_per_rad=obeyed(parts["kp_a_per_rad"]),
+        kd_a_s_per_rad=obeyed(parts["kd_a_s_per_rad"]),
+        ki_a_per_rad_s=np.zeros(shape) if integral is None else obeyed(np.nan_to_num(integral)),
         feedforward_a=np.zeros(shape),
         reduction=np.array([joint.gear_reduction for joint in robot.joints]),
         joint_nm_per_a=np.array([abs(driven.nm_per_a(joint)) for joint in driven.joints]),

@@ -4,8 +4,9 @@ Reads slices only: a recording of an hour costs no more memory than one of two m
 are used and why is in `estimation.recordings.usable_rows`, how they come to a constant rate in
 `estimation.recordings.uniform_rows`; single values that stand far off
 (`estimation.recordings.spikes`) become gaps. The torque of boards that hold their reference is
-corrected here (`estimation.recordings.board_effects`). Nothing is filtered:
-`estimation.signals.preparation`.
+corrected here, values that were cut on the wire get back what is missing
+(`estimation.recordings.board_effects`), torn positions are mended (`estimation.recordings.torn`).
+Nothing is filtered: `estimation.signals.preparation`.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ import numpy as np
 
 from daq.recording import Recording
 from estimation.errors import DatasetError
-from estimation.recordings.board_effects import held_delay_s
+from estimation.recordings.board_effects import held_delay_s, untruncated
 from estimation.recordings.sample_times import SampleTimes, is_in_time
 from estimation.recordings.segment import Segment
 from estimation.recordings.spikes import find_outliers, only_numbers
+from estimation.recordings.torn import mended
 from estimation.recordings.uniform_rows import at, make_grid
 from estimation.recordings.usable_rows import GAP_MAX_S, DatasetSummary, UsableRows, are_commands
 from estimation.types import Flags, FloatArray
@@ -108,14 +110,25 @@ class _Reader:
         self._has_velocity = rows.has_velocity
         self._effects = effects = rows.effects
         self._is_import = effects is None
-        self._times = SampleTimes(recording)
+        # Boards' exchanges follow each other at once: one age for all of them.
+        age_s = float(np.mean(effects.reply_age_s)) if effects and effects.is_reply_fresh else None
+        self._times = SampleTimes(recording, age_s)
+        # From when a row's values were taken until its command was sent.
+        self._ahead_s = 0.0 if self._is_import else self.period_s if age_s is None else age_s
         if effects is not None:
             robot = recording.robot.driven()
             # What a gain of 1 takes from the joint's torque, per rate of the joint: signs cancel.
             self._held_nm_s = np.array(
                 [
-                    robot.nm_per_a(joint) * joint.motor_per_joint * held_delay_s(self.period_s, lag)
-                    for joint, lag in zip(robot.joints, effects.current_lag_s, strict=True)
+                    robot.nm_per_a(joint)
+                    * joint.motor_per_joint
+                    * held_delay_s(self.period_s, lag_s, early_s)
+                    for joint, lag_s, early_s in zip(
+                        robot.joints,
+                        effects.current_lag_s,
+                        effects.reply_age_s + effects.command_delay_s,
+                        strict=True,
+                    )
                 ]
             )
 
@@ -150,11 +163,9 @@ class _Reader:
             return None if values is None else at(grid, taken_s, values)
 
         def commanded(name: str) -> FloatArray | None:
-            # Beside a value stands the command that was sent a period later, as in the recording.
+            # Beside a value stands the command that was sent after it, as in the recording.
             values = self._optional(name, wide, sound)
-            if values is None:
-                return None
-            return at(grid, sent_s, values, ahead_s=0.0 if self._is_import else self.period_s)
+            return None if values is None else at(grid, sent_s, values, ahead_s=self._ahead_s)
 
         dq_rad_s = measured("joint_velocity_rad_s") if self._has_velocity else None
         gains = [commanded(name) for name in _GAINS]
@@ -190,6 +201,10 @@ class _Reader:
             is_reference_held=None if effects is None else effects.is_reference_held,
             velocity_lag_s=0.0 if effects is None else effects.velocity_lag_s,
             torque_lag_s=0.0 if effects is None else effects.current_lag_s,
+            is_reply_fresh=effects is not None and effects.is_reply_fresh,
+            command_delay_s=0.0
+            if effects is None
+            else effects.reply_age_s + effects.command_delay_s,
         )
 
     def _usable(self, rows: slice) -> tuple[Flags, FloatArray, FloatArray]:
@@ -200,7 +215,7 @@ class _Reader:
         names += ["joint_velocity_rad_s"] if self._has_velocity else []
         sound = (recording["joint_valid"][rows] == 1).all(axis=1) & is_sure
         sound &= are_commands(recording, rows, self._effects)
-        columns = {name: only_numbers(recording[name][rows]) for name in names}
+        columns = {name: self._column(name, rows) for name in names}
         for values in columns.values():
             sound &= ~np.isnan(values).any(axis=1)
         judged = np.flatnonzero(sound)
@@ -233,5 +248,24 @@ class _Reader:
     def _optional(self, name: str, rows: slice, sound: Flags) -> FloatArray | None:
         if name not in self._recording:
             return None
-        values = only_numbers(np.asarray(self._recording[name][rows][sound], np.float64))
+        values = self._column(name, rows)[sound]
         return None if np.isnan(values).all() else values
+
+    def _column(self, name: str, rows: slice) -> FloatArray:
+        """Return some rows as they were before the boards put them on the wire."""
+        values = only_numbers(np.asarray(self._recording[name][rows], np.float64))
+        effects = self._effects
+        if effects is None:
+            return values
+        if name in effects.truncated:
+            return untruncated(values, effects.truncated[name])
+        if name == "joint_position_rad" and self._has_velocity and effects.torn_step_rad.any():
+            speeds = only_numbers(np.asarray(self._recording["joint_velocity_rad_s"][rows]))
+            sent_s = self._times.of(rows).sent_s
+            return np.column_stack(
+                [
+                    mended(values[:, joint], speeds[:, joint], sent_s, step_rad)
+                    for joint, step_rad in enumerate(effects.torn_step_rad)
+                ]
+            )
+        return values

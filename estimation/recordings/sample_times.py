@@ -34,13 +34,15 @@ class RowTimes(NamedTuple):
 class SampleTimes:
     """The times of a recording's rows.
 
-    A reply is as old as the end of the exchange before it. Where that exchange is missing or took
-    unusually long (which board it waited for is not known), one period is a guess. Values of an
-    imported recording were taken when it says.
+    Fresh replies are of the moment before their exchange: `reply_age_s` before it, on average.
+    Others (None, in recordings of formats 1.0 and 1.1) are of the end of the exchange before. Where
+    that exchange is missing, or the one that counts took unusually long (which board it waited for
+    is not known), the time is a guess. Values of an imported recording were taken when it says.
     """
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: Recording, reply_age_s: float | None = None) -> None:
         self._recording = recording
+        self._reply_age_s = reply_age_s
         self._period_s = recording.period_ns * 1e-9
         self._start_t_ns = int(recording.attributes["start_t_ns"])
         self._is_import = recording.is_import
@@ -60,6 +62,11 @@ class SampleTimes:
         if self._is_import:
             sent_s = sent_s[-(rows.stop - rows.start) :]
             return RowTimes(sent_s, sent_s, np.ones(len(sent_s), bool))
+        if self._reply_age_s is not None:
+            sent_s = sent_s[-(rows.stop - rows.start) :]
+            exchange_s = self._recording["transfer_ns"][rows] * 1e-9
+            is_usual = exchange_s <= self._usual_exchange_s + UNUSUAL_S
+            return RowTimes(sent_s, sent_s - self._reply_age_s, is_usual)
         seq = self._recording["seq"][before].astype(np.int64)
         exchange_s = self._recording["transfer_ns"][before] * 1e-9
         if before.start == rows.start:

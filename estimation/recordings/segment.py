@@ -39,6 +39,10 @@ class Segment:
         velocity_lag_s: Of the velocities behind the angles, first order, shape (joints,) or one
             for all; 0 where not known.
         torque_lag_s: Of the torques, likewise.
+        is_reply_fresh: Whether values are of the moment before the command beside them was sent;
+            else of when the one before began to act.
+        command_delay_s: From when a row's values were taken until the command beside them acted,
+            where that is known, shape (joints,) or one for all.
         is_in_gap: Rows that nobody measured, or wrongly: interpolated for filters, not to be
             counted; None where there are none.
     """
@@ -66,6 +70,8 @@ class Segment:
     is_reference_held: Flags | None = None
     velocity_lag_s: FloatArray | float = 0.0
     torque_lag_s: FloatArray | float = 0.0
+    is_reply_fresh: bool = False
+    command_delay_s: FloatArray | float = 0.0
     is_in_gap: Flags | None = None
 
     @property

@@ -2,7 +2,7 @@
 
 A fault is written `KIND[:key=value,…]`: `flip:rate=0.01`, `stuck-low:at=2,for=0.5,board=1`. This
 module reads such texts and decides, exchange by exchange, which faults strike; `faults.wire` and
-`serial_port` make them happen.
+`serial_port` make them happen, `clock` those of the computer itself.
 """
 
 from __future__ import annotations
@@ -50,8 +50,14 @@ class FaultKind(Enum):
     """Transfers fail with EIO."""
     UNPLUG = "unplug"
     """The serial port is pulled."""
+    SKIP = "skip"
+    """The computer is busy elsewhere: the loop sleeps through whole periods (virtual time only)."""
 
 
+_SKIPPED_MAX = 1000
+"""Periods in a row, whatever the rate."""
+_SKIPS_STREAM = 1 << 16
+"""Beyond the number of any board: what skips draw does not change what strikes the boards."""
 _LASTING = {
     FaultKind.STUCK_LOW: 0.1,
     FaultKind.STUCK_HIGH: 0.1,
@@ -67,7 +73,7 @@ _LASTING = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptedFault:
-    """One line of a fault script: at random, `rate` per exchange, or once at a time."""
+    """One line of a fault script: at random, `rate` per exchange (`skip`: period), or once."""
 
     kind: FaultKind
     rate: float = 0.0
@@ -84,7 +90,11 @@ class ScriptedFault:
 
 
 class FaultEvent(NamedTuple):
-    """A fault that struck, for the log and for tests that compare it with what the host counted."""
+    """A fault that struck, for the log and for tests that compare it with what the host counted.
+
+    Attributes:
+        board: By its number; -1 for the computer.
+    """
 
     time_ns: int
     board: int
@@ -112,8 +122,11 @@ class FaultScript:
         self.events: list[FaultEvent] = []
         self._seed = seed
         self._generators: dict[int, np.random.Generator] = {}
-        self._random = [fault for fault in faults if fault.at_s is None]
-        self._timed = [fault for fault in faults if fault.at_s is not None]
+        self._skips = [fault for fault in faults if fault.kind is FaultKind.SKIP]
+        on_boards = [fault for fault in faults if fault.kind is not FaultKind.SKIP]
+        self._random = [fault for fault in on_boards if fault.at_s is None]
+        self._timed = [fault for fault in on_boards if fault.at_s is not None]
+        self._skipped_once: set[int] = set()
         self._started: set[tuple[int, int]] = set()
         self._apart = apart
         self._free_from: dict[int, int] = {}
@@ -176,9 +189,32 @@ class FaultScript:
         exchange = self._exchanges.get(board, 0)
         self.events.append(FaultEvent(now_ns, board, exchange, fault.kind, detail))
 
+    def oversleep_ns(self, now_ns: int, period_ns: int) -> int:
+        """Return how much later than a deadline, which is now, a sleeper wakes up.
+
+        That is some whole periods and, as the computer does not know them, a part of one.
+        """
+        skipped, generator = 0, self.generator_of(_SKIPS_STREAM)
+        for number, fault in enumerate(self._skips):
+            if fault.at_s is None:
+                while skipped < _SKIPPED_MAX and generator.random() < fault.rate:
+                    skipped += 1
+            elif number not in self._skipped_once and self._elapsed_ns(now_ns) >= fault.at_s * 1e9:
+                self._skipped_once.add(number)
+                skipped += 1
+        if not skipped:
+            return 0
+        self.events.append(FaultEvent(now_ns, -1, 0, FaultKind.SKIP, f"{skipped} periods"))
+        return int((skipped + generator.random()) * period_ns)
+
+    @property
+    def has_skips(self) -> bool:
+        """Whether the computer ever sleeps through a period."""
+        return bool(self._skips)
+
     @property
     def is_empty(self) -> bool:
-        """Whether nothing will ever happen."""
+        """Whether nothing will ever happen to a board."""
         return not self._random and not self._timed
 
     def _draw(self, board: int, exchange: int) -> ScriptedFault | None:
@@ -291,7 +327,7 @@ _KEYS = {
     "rate": _Key(0.0, 1.0, is_for=lambda kind: kind not in _LASTING),
     "at": _Key(0.0, 1e6),
     "for": _Key(0.0, 1e6, is_for=lambda kind: kind in _LASTING),
-    "board": _Key(0, 63, is_whole=True),
+    "board": _Key(0, 63, is_whole=True, is_for=lambda kind: kind is not FaultKind.SKIP),
     "code": _Key(0, 15, is_whole=True, is_for=lambda kind: kind is FaultKind.BOARD_ERROR),
     "motor": _Key(1, 2, is_whole=True, is_for=lambda kind: kind is FaultKind.BOARD_ERROR),
     "direction": _Key(words=("command", "reply"), is_for=lambda kind: kind is FaultKind.FLIP),

@@ -2,7 +2,8 @@
 
 Shares nothing with the mock or with the estimators. A plateau is computed over the motor's angle
 (whatever current makes it turn as it does), ramps and steps are integrated over time. As in a
-`JointRecord`, everything is at the motor and turns in the joint's direction.
+`JointRecord`, everything is at the motor and turns in the joint's direction. Files are of format
+1.1: nothing is said of what references do between two replies.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import scipy.signal
+from older_formats import as_format, behaviour_in_1_1
 
 from daq.recording import RecordedEvent, RecordingWriter
 from daq.recording import bench_events as ev
@@ -23,10 +25,8 @@ from daq.recording.bench_events import BenchHeader, LoadArm, MockTruth
 from daq.recording.info import RecordingInfo
 from daq.recording.layout import COLUMNS, ColumnAxis
 from daq.robot import Joint, Motor, Robot, parse_robot, robot_text
-from daq.samples.columns import behaviour_of
 from estimation.bench.record import DriveConstants, JointRecord, Span
 from estimation.bench.result import Cause
-from firmware_protocol.profiles import profile_named
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 Part = dict[str, Array]
@@ -519,7 +519,9 @@ class BenchTest:
             motor=self.motor,
             drive=self.drive,
             profile="arm",
-            behaviour=behaviour_of(profile_named("arm")),
+            behaviour=behaviour_in_1_1("arm"),
+            seq=seq.astype(np.int64),
+            reference_rad=np.zeros(len(seq)),
             **{name: self.column(name) for name in FRESH},  # type: ignore[arg-type]
             transfer_s=np.full(len(seq), TRANSFER_S),
             **optional,
@@ -553,7 +555,7 @@ class BenchTest:
             for seq, kind, text in marks
         )
         writer.close()
-        return path
+        return as_format(path, 1)
 
     def _columns(self) -> dict[str, Any]:
         seq = self.column("seq").astype(np.uint64)
@@ -600,7 +602,7 @@ class BenchTest:
             board_names=tuple(board.name for board in boards),
             board_profiles=tuple(board.profile for board in boards),
             board_devices=tuple(board.spi.device for board in boards),
-            board_behaviours=tuple(behaviour_of(profile_named(b.profile)) for b in boards),
+            board_behaviours=tuple(behaviour_in_1_1(b.profile) for b in boards),
             frame_size=34,
             fingerprint="f" * 16,
             link="mock",

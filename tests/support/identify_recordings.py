@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 from identification_examples import fourier_motion
+from older_formats import behaviour_in_1_1
 from recording_maker import make_recording
 
 from daq.robot import parse_robot, robot_text
-from daq.samples.columns import behaviour_of
 from estimation.excitation.fourier import SampledMotion
 from estimation.model.parameters import cad_vector, choose_parameters
 from estimation.model.regressor import Regressor
-from firmware_protocol.profiles import ARM
 from tools.running.mock_options import true_robot
 
 MARK = "mock?seed=3&spread=0.25"
@@ -42,7 +41,7 @@ def made_recording(
     theta = cad_vector(true_robot(link, robot) or robot, regressor.parameters)
     assert theta is not None
     tau = regressor(motion.q_rad, motion.dq_rad_s, motion.ddq_rad_s2) @ theta
-    behaviour = options.setdefault("behaviour", behaviour_of(ARM))
+    behaviour = options.setdefault("behaviour", behaviour_in_1_1("arm"))
     noise = np.random.default_rng(seed).standard_normal(tau.shape)
     columns = {
         "joint_position_rad": motion.q_rad,

@@ -111,6 +111,7 @@ class RemoteSpiLink:
 
     framing = Framing.SPI
     resynchronised = 0
+    clock_hz = 8e6
     name = "/dev/spidev0.0"
 
     def __init__(self, program: Connection) -> None:

@@ -44,7 +44,7 @@ class TappedLink:
 
     def __init__(self, inner: MockLink) -> None:
         self._inner = inner
-        self.name, self.framing = inner.name, inner.framing
+        self.name, self.framing, self.clock_hz = inner.name, inner.framing, inner.clock_hz
         self.sent: list[bytes] = []
         self.received: list[bytes] = []
         self.tamper: Tamper | None = None

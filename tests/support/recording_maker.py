@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from older_formats import as_format, behaviour_in_1_1
 
 from daq.recording import BoardBehaviour, RecordingWriter
 from daq.recording.info import RecordingInfo
 from daq.recording.layout import COLUMNS, ColumnAxis
 from daq.robot import parse_robot, robot_text
-from daq.samples.columns import behaviour_of
-from firmware_protocol.profiles import profile_named
 
 Array = np.ndarray[Any, np.dtype[Any]]
 START_T_NS, START_UTC_NS = 5_000_000_000, 1_700_000_000_000_000_000
@@ -37,7 +36,7 @@ def make_recording(
         columns: Those that matter; the others are zero, valid and homed.
         text: Of the robot file.
         profile: Of its boards.
-        behaviour: Of their firmware; None for what the profile's table says.
+        behaviour: Of their firmware; None for what format 1.1 states of the profile.
         link: Of the recording.
         rate_hz: Samples per second.
         dropped: Rows that are missing in the file.
@@ -52,6 +51,7 @@ def make_recording(
         for name, column in COLUMNS.items()
         if not column.is_optional
     }
+    behaviour = behaviour or behaviour_in_1_1(profile)
     period_ns = round(1e9 / rate_hz)
     full["seq"] = np.arange(rows, dtype=np.uint64) + 100
     full["t_ns"] = START_T_NS + np.arange(rows, dtype=np.int64) * period_ns
@@ -72,7 +72,7 @@ def make_recording(
         board_names=names,
         board_profiles=(profile,) * boards,
         board_devices=("",) * boards,
-        board_behaviours=(behaviour or behaviour_of(profile_named(profile)),) * boards,
+        board_behaviours=(behaviour,) * boards,
         frame_size=40,
         fingerprint="f" * 16,
         link=link,
@@ -88,4 +88,4 @@ def make_recording(
     writer = RecordingWriter(path, info)
     writer.append({name: values[kept] for name, values in full.items()})
     writer.close()
-    return path
+    return as_format(path, 1) if behaviour.reply_age_max_s is None else path

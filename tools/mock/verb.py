@@ -107,7 +107,9 @@ def _exec(arguments: argparse.Namespace) -> int:
     if not command:
         say("armature: nothing to run: armature mock exec --robot laas4 -- CMD ARGS")
         return USAGE
-    mock, script = make_mock(_for_foreign_program(arguments), impossible=[FaultKind.UNPLUG])
+    mock, script = make_mock(
+        _for_foreign_program(arguments), impossible=[FaultKind.UNPLUG, FaultKind.SKIP]
+    )
     with Child() as child, emulated_boards(mock, script) as boards:  # it ends with us
         try:
             child.start(command, boards.environment)
@@ -122,7 +124,9 @@ def _exec(arguments: argparse.Namespace) -> int:
 
 
 def _serial(arguments: argparse.Namespace) -> int:
-    mock, script = make_mock(_for_foreign_program(arguments), impossible=[FaultKind.IO_ERROR])
+    mock, script = make_mock(
+        _for_foreign_program(arguments), impossible=[FaultKind.IO_ERROR, FaultKind.SKIP]
+    )
     if not 0 <= arguments.board < len(mock.boards):
         problem = f"{arguments.board}: robot {mock.robot.name} has {len(mock.boards)}, from 0"
         raise MockConfigError("--board", [problem])

@@ -16,7 +16,7 @@ from daq.links.link import BoardLink
 from daq.links.serial import SerialLink
 from daq.links.spi import SpiLink
 from daq.links.trace import TracingLink
-from daq.loop.setup import make_session
+from daq.loop.setup import PERIOD_NS, make_session
 from daq.robot import BoardPort, DrivenRobot
 from daq.robot.load import robot_text
 from daq.samples.batches import Session
@@ -93,7 +93,7 @@ def open_boards(
         NotEmulatedError: The environment announces emulated devices, and one is not.
     """
     if address.kind is LinkKind.MOCK:
-        clock = VirtualClock()
+        clock = _virtual_clock(script)
         mock = mock or MockRobot(robot, profile=profile)
         links = iter(mock_links(mock, clock, script))
         yield OpenBoards(
@@ -158,6 +158,12 @@ def _board(
     traced = TracingLink(link, chosen, say) if address.is_traced else link
     timeout_ms = port.command_timeout_ms
     return Board(port.name, chosen, traced, command_timeout_ms=timeout_ms, now_ns=now_ns)
+
+
+def _virtual_clock(script: FaultScript | None) -> VirtualClock:
+    if script is None or not script.has_skips:
+        return VirtualClock()
+    return VirtualClock(lambda now_ns: script.oversleep_ns(now_ns, PERIOD_NS))
 
 
 def _sleep_until_ns(deadline_ns: int) -> None:

@@ -35,8 +35,8 @@ _TIMEOUT_MIN_HIGHEST_MS = 60_000
 _FAULT_HELP = (
     "KIND:key=value,… with KIND one of "
     + ", ".join(kind.value for kind in FaultKind)
-    + "; keys: rate (per exchange) or at (seconds), for (seconds), board (0, 1, …), "
-    "direction (flip: command or reply), code (board-error). May be repeated"
+    + "; keys: rate (per exchange; skip: per period) or at (seconds), for (seconds), "
+    "board (0, 1, …), direction (flip: command or reply), code (board-error). May be repeated"
 )
 
 

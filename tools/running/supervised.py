@@ -52,7 +52,7 @@ def run_supervised(
     with ExitStack() as stack:
         boards = EmulatedBoards(os.environ, _wait)
         if options.is_on_mock:
-            mock, script = make_mock(mock_options, impossible=[FaultKind.UNPLUG])
+            mock, script = make_mock(mock_options, impossible=[FaultKind.UNPLUG, FaultKind.SKIP])
             boards = stack.enter_context(emulated_boards(mock, script))
             options = options.on_emulated_devices()
         pipe = None if listener is None else EventPipe(listener)

@@ -78,7 +78,7 @@ def _loop_on_mock(options: RunOptions, mock_options: MockOptions, is_json: bool)
     """Be the robot, for a loop in another process that opens its emulated devices."""
     from tools.running.emulation import emulated_boards
 
-    mock, script = make_mock(mock_options, impossible=[FaultKind.UNPLUG])
+    mock, script = make_mock(mock_options, impossible=[FaultKind.UNPLUG, FaultKind.SKIP])
     words = options.on_emulated_devices().to_argv(*["--json"] * is_json)
     with Child() as child, emulated_boards(mock, script) as boards:
         child.start([*OUR_COMMAND, *words], boards.environment, before=end_with_parent)

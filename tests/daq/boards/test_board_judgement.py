@@ -22,7 +22,7 @@ VERSION = 1 << 4
 class PerfectBoard:
     """Answers like a healthy board: the reply to a command is in the next exchange."""
 
-    name, framing, resynchronised = "perfect", Framing.SPI, 0
+    name, framing, resynchronised, clock_hz = "perfect", Framing.SPI, 0, 8e6
 
     def __init__(self, *, echo: int = 0) -> None:
         self.replies: list[bytes] = []

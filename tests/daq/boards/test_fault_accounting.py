@@ -32,6 +32,7 @@ class WatchedLink:
         self.genuine: list[bytes] = []
         self._link = link
         self.name, self.framing, self.resynchronised = link.name, link.framing, 0
+        self.clock_hz = link.clock_hz
         self.realign, self.close, self.exchange = link.realign, link.close, link.exchange
         board = robot.boards[0]
         transfer = board.transfer

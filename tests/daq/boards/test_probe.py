@@ -25,6 +25,7 @@ class ScriptedLink:
     name = "scripted"
     framing = Framing.SPI
     resynchronised = 0
+    clock_hz = 8e6
 
     def __init__(self, answer: Callable[[bytes], bytes]) -> None:
         self._answer = answer

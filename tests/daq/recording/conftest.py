@@ -16,7 +16,7 @@ from sessions import START_T_NS, make_session
 from daq.boards.board import Board
 from daq.recording import RecordingWriter
 from daq.samples.batches import Session
-from daq.samples.columns import ColumnDecoder
+from daq.samples.columns import ColumnDecoder, behaviour_of
 from firmware_protocol.profiles import profile_named
 from hw_mocks.clock import VirtualClock
 from hw_mocks.faults.script import FaultScript
@@ -34,6 +34,7 @@ class _Overheard:
     def __init__(self, link: MockLink) -> None:
         self._link = link
         self.name, self.framing, self.resynchronised = link.name, link.framing, 0
+        self.clock_hz = link.clock_hz
         self.realign, self.close = link.realign, link.close
         self.command = b""
 
@@ -136,7 +137,9 @@ def recorded(
 @pytest.fixture(scope="session")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """300 samples that nothing was measured for. Not to be changed."""
-    return make_recording(tmp_path_factory.mktemp("sound") / "r.h5", {"seq": np.arange(300)})
+    path = tmp_path_factory.mktemp("sound") / "r.h5"
+    behaviour = behaviour_of(profile_named("arm"), wire_s=38e-6)
+    return make_recording(path, {"seq": np.arange(300)}, behaviour=behaviour)
 
 
 @pytest.fixture

@@ -125,7 +125,7 @@ def test_a_column_is_an_array_when_it_must(recorded: Path) -> None:
 def test_the_file_describes_itself(recorded: Path, decoder: ColumnDecoder) -> None:
     session = decoder.session
     with open_recording(recorded) as recording:
-        assert recording.version == "1.1"
+        assert recording.version == "1.2"
         assert recording.name == "test"
         assert recording.robot == decoder.robot
         assert recording.robot_text == session.robot_text

@@ -88,7 +88,8 @@ def played(profile: str) -> tuple[Segment, MockRobot]:
     position, velocity, current = np.array(rows).transpose(1, 0, 2)
     if not has_integral:
         law = dataclasses.replace(law, ki_a_per_rad_s=np.zeros(4))
-    behaviour = behaviour_of(profile_named(profile))
+    wire_s = 8.0 * profile_named(profile).frame_size / boards[0].link.clock_hz
+    behaviour = behaviour_of(profile_named(profile), wire_s=wire_s)
     segment = dataclasses.replace(
         recorded(law, closed_loop(duration_s=SECONDS)[1]),
         t_s=motion.t_s,
@@ -104,6 +105,8 @@ def played(profile: str) -> tuple[Segment, MockRobot]:
         is_reference_held=np.full(4, not behaviour.is_reference_advanced),
         velocity_lag_s=behaviour.velocity_lag_s,
         torque_lag_s=behaviour.current_lag_s,
+        is_reply_fresh=True,
+        command_delay_s=behaviour.reply_age_s + behaviour.command_delay_s,
     )
     return segment, mock
 
