@@ -39,7 +39,8 @@ class BoardBehaviour:
         current_lsb_a: What the wire resolves of currents; 0 where that is not stated.
         motor_velocity_lsb_rad_s: Of velocities, likewise.
         motor_position_lsb_rad: Of positions, likewise.
-        torn_step_rad: By how much a position of output 2, at the motor, may be off for one sample.
+        torn_step_rad: What the upper word of a position counts, at the motor, where a reply may
+            have it from the one before; 0 where it never has.
     """
 
     velocity_filter_hz: float

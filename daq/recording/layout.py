@@ -328,8 +328,9 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     _moment("motor_position_lsb_rad", "Of measured positions, at the motor."),
     _moment(
         "torn_step_rad",
-        "By how much a reply's position of output 2, at the motor, may be off for one sample "
-        "because its two words are of two moments; 0 for never.",
+        "Where replies may be sent while they are rewritten: what the upper word of a position "
+        "counts, at the motor. In single replies that of output 2 is of the reply before, and so "
+        "is the whole position of output 1. 0 where that does not happen.",
     ),
 )
 """The attributes of the file itself."""

@@ -20,7 +20,7 @@ from daq.recording.bench_events import BenchHeader
 from daq.robot import DrivenJoint, DrivenRobot, Motor
 from estimation.bench.result import Cause
 from estimation.errors import DatasetError
-from estimation.recordings.board_effects import TORN_OUTPUT, board_of, cut_of, untruncated
+from estimation.recordings.board_effects import board_of, cut_of, untruncated
 from estimation.recordings.torn import mended
 from estimation.types import FloatArray, Rows
 
@@ -171,8 +171,9 @@ def read_record(recording: Recording) -> JointRecord:
         )
     angle_rad = column("joint_position_rad") * drive.gear_reduction
     velocity_rad_s = column("joint_velocity_rad_s") * drive.gear_reduction
-    if drive.output == TORN_OUTPUT:
-        angle_rad = mended(angle_rad, velocity_rad_s, t_s, behaviour.torn_step_rad)
+    angle_rad = mended(
+        angle_rad, velocity_rad_s, t_s, step_rad=behaviour.torn_step_rad, output=drive.output
+    )
     velocity_cut_rad_s = cut_of(behaviour, behaviour.motor_velocity_lsb_rad_s)
     return JointRecord(
         header=header,

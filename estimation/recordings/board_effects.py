@@ -35,8 +35,6 @@ from estimation.types import Flags, FloatArray
 
 _ROUNDED = 1.001
 """Recorded commands are rounded, by far less than this."""
-TORN_OUTPUT = 2
-"""Whose position is in two words that may be of two moments, where a board does so."""
 _LAGS_MAX = 50.0
 """In so many lags a filter forgets everything."""
 
@@ -54,7 +52,9 @@ class BoardEffects:
         reply_age_s: How long before its exchange a reply was made, on average.
         command_delay_s: From the beginning of an exchange until its command acts, on average.
         truncated: What was cut off on average, by column; nothing for what was rounded.
-        torn_step_rad: By how much a position may be off for one sample, at the joint.
+        torn_step_rad: What the upper word of a position counts, at the joint, where a reply may
+            have it from the one before; 0 where it never has.
+        output: Of its board, that each joint is on.
         command_max: The largest value of some columns that a board can be sent, by column.
     """
 
@@ -66,6 +66,7 @@ class BoardEffects:
     command_delay_s: FloatArray
     truncated: Mapping[str, FloatArray]
     torn_step_rad: FloatArray
+    output: tuple[int, ...]
     command_max: Mapping[str, FloatArray]
 
 
@@ -100,11 +101,10 @@ def board_effects(recording: Recording) -> BoardEffects | None:
         torn_step_rad=np.array(
             [
                 board.torn_step_rad / joint.gear_reduction
-                if joint.drive.output == TORN_OUTPUT
-                else 0.0
                 for board, joint in zip(boards, joints, strict=True)
             ]
         ),
+        output=tuple(joint.drive.output for joint in joints),
         command_max={
             name: _ROUNDED * np.array(values)
             for name, values in {

@@ -264,8 +264,14 @@ class _Reader:
             sent_s = self._times.of(rows).sent_s
             return np.column_stack(
                 [
-                    mended(values[:, joint], speeds[:, joint], sent_s, step_rad)
-                    for joint, step_rad in enumerate(effects.torn_step_rad)
+                    mended(
+                        values[:, joint],
+                        speeds[:, joint],
+                        sent_s,
+                        step_rad=float(effects.torn_step_rad[joint]),
+                        output=output,
+                    )
+                    for joint, output in enumerate(effects.output)
                 ]
             )
         return values
