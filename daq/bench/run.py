@@ -15,12 +15,20 @@ from collections.abc import Generator
 import msgspec
 
 from daq.bench.diagnosis import find_encoder_gap, find_obstacle
-from daq.bench.plan import SWING_RAD, SWINGS, BenchPlan, run_up_rad, swing_s
+from daq.bench.plan import (
+    SWING_RAD,
+    SWINGS,
+    BenchPlan,
+    run_up_rad,
+    settle_s,
+    swing_s,
+    way_rad,
+)
 from daq.bench.settling import Diagnosis, Look, SettlingDetector
 from daq.loop.setup import Loop
 from daq.recording import bench_events
 from daq.recording.bench_events import PlateauData
-from daq.recording.states import State
+from daq.recording.states import Mode, State
 from daq.stream import messages as m
 from daq.stream.errors import RefusedError
 
@@ -33,6 +41,9 @@ _MOVED_COUNTS = 12.0
 _STEP_MAX_S, _COAST_MAX_S = 0.5, 1.5
 _STEP_SPEED, _COAST_SPEED = 0.6, 0.08
 """Of the joint's speed limit: a step ends at the one, coasting at the other."""
+_BACK_SPEED, _BACK_SPEED_MIN, _BACK_MIN_S = 0.5, 0.02, 0.6
+"""Driving back: the speed while no plateau has settled at a higher one, of the limit, the slowest
+one that is tried, and how long it takes at least."""
 _MOVED_RAD = 0.05
 _LAGGING, _STUCK_LAG = 0.4, 0.3
 """Of the lag that stops the robot: a plateau is given up in time to come to rest before."""
@@ -62,6 +73,7 @@ class BenchRun:
         self._recent: deque[Look] = deque()
         self._target_rad_s = 0.0
         self._friction_a: list[float] = []
+        self._back_rad_s = _BACK_SPEED * self._axis.speed_max_rad_s
         self._chance = random.Random(plan.header.seed)
         self._part = self._everything()
         self._is_ending = False
@@ -157,6 +169,17 @@ class BenchRun:
             start_rad = near - math.copysign(run_up_rad(speed_rad_s), speed_rad_s)
             self._set_mode("position", start_rad)
             yield from self._until_at_rest()
+            settle_max_s = plan.settle_max_s
+        else:
+            low_rad, high_rad = self._axis.reach_rad
+            settle_max_s = settle_s(
+                self._axis.joint,
+                speed_rad_s,
+                dwell_s,
+                settle_max_s=plan.settle_max_s,
+                room_rad=high_rad - low_rad,
+            )
+            yield from self._make_room(speed_rad_s, settle_max_s + dwell_s)
         self._set_mode("velocity", speed_rad_s)
         count = plan.header.plateaus
         self._note(bench_events.PLATEAU, f"plateau {number} of {count}: {speed_rad_s:+.4g} rad/s")
@@ -174,7 +197,7 @@ class BenchRun:
         while not detector.add(self._recent[-1], is_ramping=not self._is_at_speed(speed_rad_s)):
             is_lost = self._is_lagging() or (window_rad is not None and self._is_past(near))
             self._refuse_obstacles()
-            if self._now_s - began_s > plan.settle_max_s or is_lost:
+            if self._now_s - began_s > settle_max_s or is_lost:
                 why = detector.problem()
                 self._note_data(
                     PlateauData(joint_velocity_rad_s=speed_rad_s, cause=why.code, remark=why.text)
@@ -189,6 +212,7 @@ class BenchRun:
         if window_rad is not None:
             while not self._is_past(near):
                 yield
+        self._back_rad_s = max(self._back_rad_s, abs(speed_rad_s))
         text = f"plateau {number} settled after {self._now_s - began_s:.2f} s"
         self._note(bench_events.SETTLED, text, severity="debug")
         if window_rad is not None:
@@ -214,6 +238,49 @@ class BenchRun:
                 break  # the analysis will see
         # Not from the lag: the reference is cycles ahead of what was measured, which adds Kp·ω·t.
         self._friction_a.append(abs(sum(look.iq_a for look in self._recent)) / len(self._recent))
+
+    # --- room on the wire -------------------------------------------------------------------------
+
+    def _has_room(self, needed_rad: float) -> bool:
+        """Whether a way, with its sign, ends before the motor's position wraps on the wire."""
+        low_rad, high_rad = self._axis.reach_rad
+        return low_rad <= self._axis.position_rad + needed_rad <= high_rad
+
+    def _make_room(self, speed_rad_s: float, duration_s: float) -> Part:
+        """Drive back first, if a speed could not be kept for so long from here."""
+        joint = self._axis.joint
+        needed_rad = math.copysign(way_rad(joint, speed_rad_s, duration_s), speed_rad_s)
+        low_rad, high_rad = self._axis.reach_rad
+        while not self._has_room(needed_rad):
+            back_rad_s = self._back_rad_s
+            if back_rad_s < _BACK_SPEED_MIN * self._axis.speed_max_rad_s:
+                text = (
+                    f"joint {joint.name} cannot be driven back from {self._axis.position_rad:+.4g} "
+                )
+                text += f"rad to have {abs(needed_rad):.4g} rad in front of it before its motor's "
+                raise RefusedError("failed", f"{text}position wraps on the wire", reason="wrap")
+            self._back_rad_s *= 0.5  # if it does not get there
+            yield from self._drive_to(0.5 * (low_rad + high_rad - needed_rad), back_rad_s)
+            if self._has_room(needed_rad):
+                self._back_rad_s = back_rad_s
+
+    def _drive_to(self, target_rad: float, fastest_rad_s: float) -> Part:
+        """Drive to about an angle; give up when it does not follow."""
+        joint, way = self._axis.joint, target_rad - self._axis.position_rad
+        speed_rad_s = math.copysign(min(fastest_rad_s, abs(way) / _BACK_MIN_S), way)
+        until_s = self._now_s + 2.0 * abs(way / speed_rad_s) + 1.0
+        self._set_mode("velocity", speed_rad_s)
+        self._target_rad_s = speed_rad_s * self._motor_per_joint
+        while True:
+            yield
+            left_rad = (target_rad - self._axis.position_rad) * math.copysign(1.0, way)
+            if left_rad < way_rad(joint, speed_rad_s, 0.0) or self._now_s > until_s:
+                yield from self._stop()
+                return
+            if self._is_lagging():
+                yield from self._stop()
+                yield from self._coast()
+                return
 
     def _is_at_speed(self, speed_rad_s: float) -> bool:
         """Whether the reference's ramp is over."""
@@ -257,7 +324,11 @@ class BenchRun:
     def _ramp(self, number: int, sign: float) -> Part:
         """Raise the current from rest until the joint moves, each time from another angle."""
         turn_rad = math.tau / abs(self._motor_per_joint)
-        somewhere_rad = self._axis.position_rad + self._chance.uniform(0.2, 1.2) * turn_rad
+        low_rad, high_rad = self._axis.reach_rad
+        here_rad = self._axis.position_rad
+        # Towards the middle of the wire's range, of which there is enough then.
+        turn_rad *= math.copysign(1.0, 0.5 * (low_rad + high_rad) - here_rad)
+        somewhere_rad = here_rad + self._chance.uniform(0.2, 1.2) * turn_rad
         self._set_mode("position", somewhere_rad)
         yield from self._until_at_rest()
         self._set_mode("current", 0.0)
@@ -279,9 +350,11 @@ class BenchRun:
 
     def _step_current(self, number: int, sign: float) -> Part:
         """Accelerate at a constant current, then coast; twice the information of either."""
+        fastest_rad_s = _STEP_SPEED * self._axis.speed_max_rad_s
+        forwards_rad_s = sign * math.copysign(fastest_rad_s, self._motor_per_joint)
+        yield from self._make_room(1.2 * forwards_rad_s, _STEP_MAX_S + _COAST_MAX_S)
         self._set_mode("current", 0.0)
         yield from self._wait(_REST_S)
-        fastest_rad_s = _STEP_SPEED * self._axis.speed_max_rad_s
         current_a = max(self._plan.step_iq_a, 1.8 * self._friction_iq_a)
         current_a = min(current_a, 0.8 * self._axis.current_max_a)
         count = self._plan.steps
@@ -371,6 +444,9 @@ class BenchRun:
 
     def _refuse_obstacles(self) -> None:
         """End the test at once, by a refusal, when the joint has run into something."""
+        if self._track.mode is not Mode.VELOCITY:
+            text = f"joint {self._axis.joint.name} was stopped before its range ends"
+            raise RefusedError("failed", text, reason="wrap")
         if obstacle := self._find_obstacle():
             raise RefusedError("failed", obstacle.text, reason=obstacle.code)
 

@@ -6,14 +6,16 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from daq.boards.wire_limits import sum_problems
 from daq.loop.cycle import Cycle
 from daq.loop.process.watches import RecorderWatch
 from daq.loop.tracks.homing import HomingRun
 from daq.loop.tracks.track import Track
 from daq.loop.tracks.upload import Upload
 from daq.loop.wording import beyond
-from daq.motion.errors import MotionError
+from daq.motion.errors import MotionError, MotionLimitError
 from daq.motion.homing import HINT_MAX
+from daq.motion.planning import check_reach
 from daq.recording.states import SETTABLE_MODES, Mode, State
 from daq.robot import DrivenRobot, Gains
 from daq.stream import messages as m
@@ -112,8 +114,12 @@ class Handler:
         if self._is_disabling:
             pass  # to begin anew each time would keep the robot moving
         elif self._machine.state is State.ACTIVE:
-            self._control.come_to_rest()
-            self._is_disabling = True
+            try:
+                self._control.come_to_rest()
+                self._is_disabling = True
+            except MotionLimitError as error:
+                # A joint without gains has coasted to where it cannot be held.
+                self._machine.stop(f"disabled at once: {error}")
         else:
             self._machine.stop("disabled")
         return {"state": self._machine.state.name.lower()}
@@ -189,11 +195,20 @@ class Handler:
                     joint = self._robot.joints[number].name
                     text = f"joint {joint}: {name} = {value:g}, the board takes 0 to {highest:g}"
                     raise RefusedError("out-of-limit", text, reason="gain-limit")
-            changes.append((number, Gains(**chosen)))
+            gains = Gains(**chosen)
+            self._check_gains(track, gains)
+            changes.append((number, gains))
         for number, gains in changes:
             self._control.tracks[number].set_position_gains(gains)
         self._control.note_change()
         return {"joints": [self._robot.joints[number].name for number in numbers]}
+
+    def _check_gains(self, track: Track, gains: Gains) -> None:
+        axis, joint = track.axis, track.axis.joint
+        for problem in sum_problems(gains, self._robot.safety, joint, axis.behaviour):
+            raise RefusedError("out-of-limit", f"joint {joint.name}: {problem}", reason="gain-sum")
+        if (gains.kp_a_per_rad or gains.ki_a_per_rad_s) and track.is_slack:
+            check_reach(joint.name, axis.position_rad, axis.fence_rad)
 
     def _home(self, command: m.Home, _payload: bytes) -> object:
         everyone = range(len(self._robot.joints))
@@ -264,7 +279,7 @@ class Handler:
         if self._is_led:
             raise RefusedError("not-now", f"{self._leader} is going on", reason="busy")
         self._require_homed(range(len(self._robot.joints)))
-        self._control.play(upload.playback)
+        self._control.play(upload.playback, upload.ways_rad)
         for name, speed_rad_s, limit_rad_s in upload.near_limits:
             text = f"joint {name}: the trajectory reaches {speed_rad_s:.4g} rad/s, limit "
             text += f"{limit_rad_s:.4g} rad/s; if it overshoots, the robot stops"

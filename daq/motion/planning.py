@@ -3,6 +3,9 @@
 A robot file states no acceleration. Moves keep to one that reaches the joint's highest speed in
 `SPEED_UP_S`, a stop in front of a limit brakes at most `HARD_STOP` times as hard. Planning takes
 some tens of microseconds, so the loop can do it between two cycles.
+
+Beside its limits a joint has a reach: how far it can be led before its motor's position wraps on
+the wire. It depends on where the motor was calibrated, so the robot file cannot state it.
 """
 
 from __future__ import annotations
@@ -31,6 +34,11 @@ _REST_SPEED = 15.0 / 8.0
 _REST_ACCELERATION = 10.0 / math.sqrt(3.0)
 
 
+Reach = tuple[float, float]
+"""How far down and up a joint can be led (rad)."""
+UNBOUNDED: Reach = (-math.inf, math.inf)
+
+
 def acceleration_max_rad_s2(joint: Joint) -> float:
     """Return the acceleration that planned moves of a joint keep to."""
     return joint.limits.velocity_max_rad_s / SPEED_UP_S
@@ -49,6 +57,7 @@ def plan_move(
     duration_min_s: float = 0.0,
     start_torque: Sequence[float] | None = None,
     end_torque: Sequence[float] | None = None,
+    reaches: Sequence[Reach] | None = None,
 ) -> QuinticMove:
     """Return a smooth move of all joints together that keeps every limit all the way.
 
@@ -65,14 +74,16 @@ def plan_move(
         duration_min_s: How long it shall take at least, in that case.
         start_torque: Feed-forward torque at the start (N·m).
         end_torque: Feed-forward torque at the end.
+        reaches: How far the joints can be led; one beyond it may only come back.
 
     Raises:
         MotionLimitError: The target or the way there is outside a limit, or the duration too short.
     """
     end_dq = end_dq or (0.0,) * len(joints)
+    reaches = reaches or [UNBOUNDED] * len(joints)
     plans = [
-        _JointPlan(*ends, fraction=speed_fraction)
-        for ends in zip(joints, start_q, start_dq, end_q, end_dq, strict=True)
+        _JointPlan(*ends, reach=reach, fraction=speed_fraction)
+        for *ends, reach in zip(joints, start_q, start_dq, end_q, end_dq, reaches, strict=True)
     ]
     if duration_s:
         cycles = max(1, math.ceil(duration_s / period_s - 1e-6))
@@ -100,17 +111,20 @@ def plan_speed(
     target_dq: Sequence[float],
     *,
     period_s: float,
+    reaches: Sequence[Reach] | None = None,
 ) -> SpeedChange:
     """Return a smooth change to constant speeds, which then last; arguments as for `plan_move`.
 
-    It is endless unless all speeds asked for are zero. Positions are not checked: the caller
-    watches them.
+    It is endless unless all speeds asked for are zero. Of positions, only those are checked at
+    which a joint would come to rest if it were stopped at once: the caller watches them.
 
     Raises:
-        MotionLimitError: A speed is beyond the limit.
+        MotionLimitError: A speed is beyond the limit, or there is no room to brake from it.
     """
     ramps_s = []
-    for joint, dq, target in zip(joints, start_dq, target_dq, strict=True):
+    reaches = reaches or [UNBOUNDED] * len(joints)
+    parts = zip(joints, start_q, start_dq, target_dq, reaches, strict=True)
+    for joint, q, dq, target, reach in parts:
         limit = joint.limits.velocity_max_rad_s
         if not abs(target) <= limit:
             raise MotionLimitError(
@@ -120,7 +134,13 @@ def plan_speed(
                 limit=limit,
                 code="speed-limit",
             )
-        ramps_s.append(_ramp_s(joint, target - dq))
+        ramp_s = _ramp_s(joint, target - dq)
+        ramps_s.append(ramp_s)
+        # Where it would turn back at the latest, and where it would be stopped at once.
+        turns_rad = q + 0.5 * dq * ramp_s
+        stops_rad = q + 0.5 * (dq + target) * ramp_s + 0.5 * target * _ramp_s(joint, target)
+        for reached_rad in (turns_rad, stops_rad):
+            _check_reach(joint.name, q, reached_rad, reach)
     return SpeedChange(start_q, start_dq, target_dq, ramp_s=ramps_s, period_s=period_s)
 
 
@@ -131,6 +151,7 @@ def stop_move(
     *,
     period_s: float,
     start_torque: Sequence[float] | None = None,
+    reaches: Sequence[Reach] | None = None,
 ) -> SpeedChange:
     """Bring every joint smoothly to rest, inside its position limits if that is possible at all.
 
@@ -139,10 +160,13 @@ def stop_move(
     torque at the start fades out. Arguments as for `plan_move`.
     """
     ramps_s = []
-    for joint, position, speed in zip(joints, q, dq, strict=True):
+    reaches = reaches or [UNBOUNDED] * len(joints)
+    for joint, position, speed, (low, high) in zip(joints, q, dq, reaches, strict=True):
         limits, ramp_s = joint.limits, _ramp_s(joint, speed)
-        room = limits.position_max_rad - position if speed > 0 else position
-        room -= 0.0 if speed > 0 else limits.position_min_rad
+        if speed > 0:
+            room = min(limits.position_max_rad, high) - position
+        else:
+            room = position - max(limits.position_min_rad, low)
         if abs(speed) * ramp_s > 2.0 * room:
             ramp_s = max(2.0 * room / abs(speed), ramp_s / HARD_STOP, period_s)
         ramps_s.append(ramp_s)
@@ -167,6 +191,7 @@ def plan_playback(
     period_s: float,
     speed_fraction: float = 0.5,
     start_torque: Sequence[float] | None = None,
+    reaches: Sequence[Reach] | None = None,
 ) -> MotionSequence:
     """Return a whole playback: approach (0), trajectory (1), stop (2) and standstill (3).
 
@@ -188,6 +213,7 @@ def plan_playback(
         duration_min_s=FADE_S if any(first[2 * count :]) or any(start_torque or ()) else 0.0,
         start_torque=start_torque,
         end_torque=first[2 * count :],
+        reaches=reaches,
     )
     stop = stop_move(
         joints,
@@ -195,6 +221,7 @@ def plan_playback(
         last[count : 2 * count],
         period_s=period_s,
         start_torque=last[2 * count :],
+        reaches=reaches,
     )
     at_rest = stop.row(stop.cycles or 0)[:count]
     for joint, end_q in zip(joints, at_rest, strict=True):
@@ -212,6 +239,31 @@ def plan_playback(
     return MotionSequence(approach, playback, stop, stay)
 
 
+def check_reach(name: str, position_rad: float, reach: Reach) -> None:
+    """Check that a joint can be led to a position.
+
+    Raises:
+        MotionLimitError: It cannot, with the code `wrap`.
+    """
+    low, high = reach
+    if not low - 1e-12 <= position_rad <= high + 1e-12:
+        raise MotionLimitError(
+            name,
+            f"it would be led to {position_rad:.4g} rad, its reach is {low:.4g} to {high:.4g} rad:"
+            " further on its motor's position wraps on the wire, and the motor would run away;"
+            " drive it back first, or disable it and enable it near the middle of its way",
+            value=position_rad,
+            limit=low if position_rad < low else high,
+            code="wrap",
+        )
+
+
+def _check_reach(name: str, start_rad: float, position_rad: float, reach: Reach) -> None:
+    """Check the same of a motion: it may begin beyond the reach, and come back."""
+    low, high = reach
+    check_reach(name, position_rad, (min(low, start_rad), max(high, start_rad)))
+
+
 def _ramp_s(joint: Joint, change_rad_s: float) -> float:
     # The speed's curve 3s² - 2s³ is 1.5 times as steep in its middle as on average.
     return max(1.5 * abs(change_rad_s) / acceleration_max_rad_s2(joint), _SHORTEST_S)
@@ -220,15 +272,34 @@ def _ramp_s(joint: Joint, change_rad_s: float) -> float:
 class _JointPlan:
     """One joint's part of a move of yet unknown duration."""
 
-    __slots__ = ("_high", "_low", "_way", "acceleration", "dq", "end_dq", "name", "q", "speed")
+    __slots__ = (
+        "_high",
+        "_low",
+        "_reach",
+        "_way",
+        "acceleration",
+        "dq",
+        "end_dq",
+        "name",
+        "q",
+        "speed",
+    )
 
     def __init__(
-        self, joint: Joint, q: float, dq: float, end_q: float, end_dq: float, *, fraction: float
+        self,
+        joint: Joint,
+        q: float,
+        dq: float,
+        end_q: float,
+        end_dq: float,
+        *,
+        reach: Reach,
+        fraction: float,
     ) -> None:
         limits = joint.limits
         self.name, self.q, self.dq, self.end_dq = joint.name, q, dq, end_dq
         self._way = end_q - q
-        self._low, self._high = limits.position_min_rad, limits.position_max_rad
+        self._low, self._high, self._reach = limits.position_min_rad, limits.position_max_rad, reach
         self.speed = max(fraction * limits.velocity_max_rad_s, abs(dq), abs(end_dq))
         self.acceleration = acceleration_max_rad_s2(joint)
         for what, value in (("starts", dq), ("ends", end_dq)):
@@ -286,6 +357,7 @@ class _JointPlan:
             raise MotionLimitError(
                 self.name, message, value=value, limit=limit, code="position-limit"
             )
+        _check_reach(self.name, self.q, value, self._reach)
 
 
 def _shortest(plans: list[_JointPlan], least_s: float, period_s: float) -> int:

@@ -234,10 +234,11 @@ def _check_target(target: Path) -> None:
 
 
 def _check_gains(robot: DrivenRobot, joint: DrivenJoint, profile: str | None) -> None:
-    """Refuse gains that the wire does not carry."""
+    """Refuse gains that the wire does not carry, or that the board's law cannot be trusted with."""
     driven = _joint(robot, joint.name)
     port = next(port for port in robot.boards if port.name == driven.drive.board)
-    problems = list(gain_problems(driven.control.velocity, board_profile(port, profile)))
+    chosen = board_profile(port, profile)
+    problems = list(gain_problems(driven.control.velocity, robot, driven, chosen))
     if problems:
         raise ConfigError(f"gains of joint {joint.name} (--kp, --kd)", problems)
 

@@ -8,6 +8,7 @@ from typing import Self
 
 from daq.bench.plan import BenchPlan, SweepOverrides, make_plan
 from daq.boards.wire_limits import board_profile
+from daq.boards.wire_range import wire_range
 from daq.errors import ConfigError
 from daq.recording.bench_events import LoadArm, MockTruth
 from daq.robot import DrivenJoint, DrivenRobot, parse_robot, robot_text
@@ -93,6 +94,7 @@ def plan_bench(
         is_reference_held=not profile.behaviour.is_reference_advanced,
         load_arm=None if arm is None else LoadArm(mass_kg=arm[0], length_m=arm[1]),
         truth=_mock_truth(robot, joint, test, mock) if is_on_mock else None,
+        wire=wire_range(robot, joint, profile.behaviour),
     )
     longest_s = max((plateau.dwell_s for plateau in plan.plateaus), default=0.0)
     if longest_s > DWELL_LONGEST_S:

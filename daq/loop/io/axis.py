@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from daq.boards.wire_range import WireRange
 from daq.robot import DrivenJoint
 from firmware_protocol.behaviour import Behaviour
 from firmware_protocol.codec import FrameCodec
@@ -41,8 +42,13 @@ class Axis:
     Positions on the wire wrap; here they run on, also over a gap in the replies: of all positions
     that the wire may mean, the one nearest to where the motor was going is taken.
 
+    References never wrap while the law has Kp or Ki: one beyond the wire's fence takes both away in
+    the same command, and whatever was planned wrongly ends in a motor without stiffness instead of
+    one that runs away.
+
     Args:
         nm_per_a: Torque at the joint per current of its motor, with its sign.
+        wire: How far its motor may be led.
         command_raws: The integers of the board's next command; this axis writes its own.
 
     Attributes:
@@ -52,6 +58,7 @@ class Axis:
         iq_mean_a: The same, averaged over the last few milliseconds.
         motor_offset_rad: Joint angle = direction · (position on the wire + this) / gear reduction.
         is_homed: Whether positions are the joint's own.
+        is_fenced: Whether Kp and Ki were taken away at the wire's fence; the reader clears it.
         current_max_a: What may be commanded.
         isat_a: What the board lets through, in the wire's steps.
         low_rad: The position's lower limit; none until homed.
@@ -61,10 +68,12 @@ class Axis:
         hottest_raw: The winding temperature's limit, as on the wire.
         has_integrator: Whether the board knows Ki.
         gains_max: The highest gains that the wire carries, by name.
+        behaviour: Of its board.
     """
 
     __slots__ = (
         "_a_per_raw",
+        "_fence_raw",
         "_ff_at",
         "_ff_lsb",
         "_half_raw",
@@ -91,6 +100,7 @@ class Axis:
         "_temperature_at",
         "_velocity_at",
         "amperes_per_nm",
+        "behaviour",
         "current_alarm_a",
         "current_max_a",
         "gains_max",
@@ -99,6 +109,7 @@ class Axis:
         "hottest_raw",
         "iq_a",
         "iq_mean_a",
+        "is_fenced",
         "is_homed",
         "isat_a",
         "joint",
@@ -110,6 +121,7 @@ class Axis:
         "position_rad",
         "speed_max_rad_s",
         "velocity_rad_s",
+        "wire",
     )
 
     def __init__(
@@ -121,6 +133,7 @@ class Axis:
         command: FrameCodec[CommandValues],
         reply: FrameCodec[ReplyValues],
         behaviour: Behaviour,
+        wire: WireRange,
         command_raws: list[int],
         period_s: float,
     ) -> None:
@@ -146,8 +159,11 @@ class Axis:
         self._rad_per_raw = self._lsb_rad / self.motor_per_joint
         self._rad_s_per_raw = velocity_lsb / self.motor_per_joint
         self._speed_per_cycle = velocity_lsb * period_s / self._lsb_rad
-        self._half_raw = round(behaviour.position_wrap_turns * math.tau / self._lsb_rad)
+        self.behaviour = behaviour
+        self.wire = wire
+        self._half_raw = round(wire.wrap_rad / self._lsb_rad)
         self._span_raw = 2 * self._half_raw
+        self._fence_raw = int(wire.fence_rad / self._lsb_rad)
 
         self._reference_at = _place(command, "motor_position_rad", output)
         self._speed_at = _place(command, "motor_velocity_rad_s", output)
@@ -225,6 +241,7 @@ class Axis:
         return self.position_rad * self.motor_per_joint
 
     def _unwrap(self, step_raw: int) -> None:
+        self._slacken()  # the board takes the reference to be a whole range away now
         turns = -round(step_raw / self._span_raw)
         self._place(self.motor_offset_rad + turns * self._span_raw * self._lsb_rad)
 
@@ -242,6 +259,7 @@ class Axis:
         On the bench that is the zero.
         """
         self.is_homed = self.joint.is_on_bench
+        self.is_fenced = False
         zero_rad = self.joint.drive.joint_offset_rad if self.is_homed else 0.0
         self._place(zero_rad * self.motor_per_joint)
         self._limit_position()
@@ -259,12 +277,26 @@ class Axis:
 
     # --- commanding -------------------------------------------------------------------------------
 
+    @property
+    def reach_rad(self) -> tuple[float, float]:
+        """How far down and up motions may be planned, joint side: short of where the wire wraps."""
+        return self._at_joint(self.wire.reach_rad)
+
+    @property
+    def fence_rad(self) -> tuple[float, float]:
+        """How far down and up the joint may be led at all."""
+        return self._at_joint(self.wire.fence_rad)
+
+    def _at_joint(self, motor_rad: float) -> tuple[float, float]:
+        half_rad = motor_rad / abs(self.motor_per_joint)
+        return self._offset_rad - half_rad, self._offset_rad + half_rad
+
     def refer(self, position_rad: float, velocity_rad_s: float) -> None:
         """Write the reference of the next command, joint side."""
-        half_raw = self._half_raw
         raw = round((position_rad - self._offset_rad) / self._rad_per_raw)
-        if not -half_raw <= raw < half_raw:
-            raw = (raw + half_raw) % self._span_raw - half_raw
+        if not -self._fence_raw <= raw <= self._fence_raw:
+            self._slacken()
+            raw = (raw + self._half_raw) % self._span_raw - self._half_raw
         self._raws[self._reference_at] = raw
         speed_raw = round(velocity_rad_s / self._rad_s_per_raw)
         highest = self._speed_max_raw
@@ -275,13 +307,23 @@ class Axis:
         )
 
     def obey(self, law: Law) -> None:
-        """Write the gains and the feed-forward of the next command."""
+        """Write the gains and the feed-forward of the next command, whose reference is written."""
         raws = self._raws
         raws[self._kp_at] = round(law.kp_a_per_rad / self._kp_lsb)
         raws[self._kd_at] = round(law.kd_a_s_per_rad / self._kd_lsb)
         if self.has_integrator:
             raws[self._ki_at] = round(law.ki_a_per_rad_s / self._ki_lsb)
+        if not -self._fence_raw <= raws[self._reference_at] <= self._fence_raw:
+            self._slacken()
         self.feed(law.iq_ff_a)
+
+    def _slacken(self) -> None:
+        """Take Kp and Ki away at once, if there are any."""
+        raws = self._raws
+        if raws[self._kp_at]:
+            raws[self._kp_at], self.is_fenced = 0, True
+        if self.has_integrator and raws[self._ki_at]:
+            raws[self._ki_at], self.is_fenced = 0, True
 
     def feed(self, iq_ff_a: float) -> None:
         """Write the feed-forward current of the next command, at the motor, within the limit."""

@@ -6,8 +6,10 @@ import math
 from collections.abc import Callable
 
 from daq.boards.board import Board, Outcome
+from daq.boards.wire_range import wire_range
 from daq.errors import TransportError
 from daq.loop.io.axis import NEVER, Axis
+from daq.loop.io.special_axes import make_axis
 from daq.robot import BoardPort, DrivenRobot
 from firmware_protocol.codec import command_codec, reply_codec
 from firmware_protocol.fields import Fault
@@ -47,13 +49,14 @@ class LoopBoard:
         wire = self.command_codec.decode_raw(self.command_codec.encode(board.command()))
         self.command: list[int] = list(wire)
         self.axes = tuple(
-            Axis(
+            make_axis(
                 robot.joints.index(joint),
                 joint,
                 nm_per_a=robot.nm_per_a(joint),
                 command=self.command_codec,
                 reply=self.reply_codec,
                 behaviour=profile.behaviour,
+                wire=wire_range(robot, joint, profile.behaviour),
                 command_raws=self.command,
                 period_s=period_s,
             )

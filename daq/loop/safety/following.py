@@ -1,11 +1,15 @@
-"""Watches that every joint follows its reference, and stops constant speeds before a limit.
+"""Watches that every joint follows its reference, and stops constant speeds in time.
 
-50 times a second, not in every cycle: a joint that is stuck or too weak falls behind slowly, and
-one that turns at a constant speed can be foreseen.
+In time is before a position limit, and before the motor's position wraps on the wire. 50 times a
+second, not in every cycle: a joint that is stuck or too weak falls behind slowly, and one that
+turns at a constant speed can be foreseen.
 """
 
 from __future__ import annotations
 
+import math
+
+from daq.boards.wire_range import CHECK_S
 from daq.loop.events import Events
 from daq.loop.safety.machine import Machine
 from daq.loop.tracks.control import LoopControl
@@ -15,10 +19,17 @@ from daq.motion.planning import acceleration_max_rad_s2
 from daq.recording.states import Mode, State
 from daq.robot import Safety
 
-_LOOK_AHEAD_S = 0.06
-"""Time between two checks, and for a joint that follows its reference late."""
+_CHECKS_AHEAD = 3
+"""A joint is stopped so many checks before it would have to be, if they come as late as now."""
 _RAMP = 0.75
 """A smooth stop from a speed v takes `_RAMP` · v² / a of way (`daq.motion.planning`)."""
+
+
+_STOPPED = {
+    "limit": "stopped before its limit",
+    "wrap": "stopped before its range ends: further on its motor's position wraps on the wire",
+}
+"""By the kind of the event."""
 
 
 class FollowingGuard:
@@ -31,18 +42,37 @@ class FollowingGuard:
         self._machine = machine
         self._events = events
         self._limit_rad = safety.following_error_max_rad
+        self._checked_ns = 0
 
     def check(self) -> None:
         """Look at all joints."""
+        now_ns, before_ns = self._events.t_ns, self._checked_ns
+        self._checked_ns = now_ns
         if self._machine.state is not State.ACTIVE:
             return
+        ahead_s = max(CHECK_S, _CHECKS_AHEAD * 1e-9 * (now_ns - before_ns))
         for number, track in enumerate(self._control.tracks):
-            if track.mode is Mode.VELOCITY and _is_near_limit(track):
+            if track.axis.is_fenced:
+                self._trip_at_fence(track)
+                return
+            if track.mode is Mode.VELOCITY and (kind := _end_ahead(track, ahead_s)):
                 self._control.set_mode(Mode.HOLD, [number], (), 0.0)
                 name = track.axis.joint.name
-                self._events.add("limit", f"joint {name}: stopped before its limit", source=name)
+                self._events.add(kind, f"joint {name}: {_STOPPED[kind]}", source=name)
             if track.is_led:
                 self._check_following(track)
+
+    def _trip_at_fence(self, track: Track) -> None:
+        axis, turns = track.axis, track.axis.wire.wrap_rad / math.tau
+        axis.is_fenced = False
+        self._machine.trip(
+            f"joint {axis.joint.name}: led to {track.reference[0]:.4g} rad, too near to where its "
+            f"motor's position wraps on the wire (at ±{turns:g} turns); disable it and enable it "
+            "near the middle of its way",
+            code="wrap",
+            kind="limit",
+            source=axis.joint.name,
+        )
 
     def _check_following(self, track: Track) -> None:
         behind_rad = track.reference[0] - track.axis.position_rad
@@ -57,9 +87,15 @@ class FollowingGuard:
             )
 
 
-def _is_near_limit(track: Track) -> bool:
+def _end_ahead(track: Track, ahead_s: float) -> str:
+    """Return which end a joint would reach next if it were not stopped now; empty for none yet."""
     axis, (position_rad, velocity_rad_s, _) = track.axis, track.reference
     speed_rad_s = abs(velocity_rad_s)
-    limit_rad = axis.high_rad if velocity_rad_s > 0.0 else axis.low_rad
+    is_upwards = velocity_rad_s > 0.0
     braking_rad = _RAMP * speed_rad_s**2 / acceleration_max_rad_s2(axis.joint)
-    return abs(limit_rad - position_rad) < braking_rad + speed_rad_s * _LOOK_AHEAD_S
+    needed_rad = braking_rad + speed_rad_s * ahead_s
+    if abs((axis.high_rad if is_upwards else axis.low_rad) - position_rad) < needed_rad:
+        return "limit"
+    low_rad, high_rad = axis.reach_rad
+    room_rad = high_rad - position_rad if is_upwards else position_rad - low_rad
+    return "wrap" if speed_rad_s and room_rad < needed_rad else ""

@@ -13,7 +13,7 @@ from daq.loop.io.axis import Axis
 from daq.loop.tracks.homing import HomingRun
 from daq.loop.tracks.track import Track
 from daq.motion.moves import Motion, MotionSequence
-from daq.motion.planning import plan_move, plan_playback, plan_speed, stop_move
+from daq.motion.planning import Reach, check_reach, plan_move, plan_playback, plan_speed, stop_move
 from daq.motion.playback import Playback
 from daq.recording.states import Mode
 
@@ -101,10 +101,11 @@ class LoopControl:
             joints, (q, dq, torque) = [self._joints[number]], track.present()
             motion: Motion | None = None
             ff_a = 0.0
+            if mode in (Mode.HOLD, Mode.POSITION, Mode.VELOCITY):
+                check_reach(joints[0].name, q, track.axis.fence_rad)
+            reaches = [track.axis.reach_rad]
             if mode is Mode.HOLD:
-                motion = stop_move(
-                    joints, [q], [dq], period_s=self._period_s, start_torque=[torque]
-                )
+                motion = self._stop(track, q, dq, torque)
             elif mode is Mode.POSITION:
                 motion = plan_move(
                     joints,
@@ -114,9 +115,12 @@ class LoopControl:
                     period_s=self._period_s,
                     duration_s=duration_s,
                     start_torque=[torque],
+                    reaches=reaches,
                 )
             elif mode is Mode.VELOCITY:
-                motion = plan_speed(joints, [q], [dq], [target[place]], period_s=self._period_s)
+                motion = plan_speed(
+                    joints, [q], [dq], [target[place]], period_s=self._period_s, reaches=reaches
+                )
             elif mode is Mode.CURRENT:
                 ff_a = target[place]
             elif mode is Mode.TORQUE:
@@ -126,14 +130,33 @@ class LoopControl:
             track.enter(mode, motion, iq_ff_a=ff_a)
         self.note_change()
 
-    def play(self, playback: Playback) -> None:
+    def _stop(self, track: Track, q: float, dq: float, torque: float) -> Motion:
+        """Plan to bring a joint to rest, harder where its wire's range ends."""
+        joint, fence = track.axis.joint, track.axis.fence_rad
+        motion = stop_move(
+            [joint], [q], [dq], period_s=self._period_s, start_torque=[torque], reaches=[fence]
+        )
+        check_reach(joint.name, motion.row(motion.cycles or 0)[0], fence)
+        return motion
+
+    def play(self, playback: Playback, ways: Sequence[Reach]) -> None:
         """Follow a trajectory with all joints, from where they are.
 
+        Args:
+            playback: The trajectory, whose rows were checked.
+            ways: How far down and up it takes each joint.
+
         Raises:
-            MotionLimitError: Its first row cannot be reached inside the limits.
+            MotionLimitError: Its first row cannot be reached inside the limits, or some row is
+                further than the joint can be led.
         """
         present = [track.present() for track in self.tracks]
         positions, speeds, torques = zip(*present, strict=True)
+        reaches = [track.axis.reach_rad for track in self.tracks]
+        for track, reach, way, q in zip(self.tracks, reaches, ways, positions, strict=True):
+            check_reach(track.axis.joint.name, q, track.axis.fence_rad)
+            for position_rad in way:
+                check_reach(track.axis.joint.name, position_rad, reach)
         motion = plan_playback(
             self._joints,
             positions,
@@ -141,6 +164,7 @@ class LoopControl:
             playback,
             period_s=self._period_s,
             start_torque=torques,
+            reaches=reaches,
         )
         for track in self.tracks:
             track.enter(Mode.PLAY, None)
@@ -202,9 +226,9 @@ class LoopControl:
         row = motion.row(self._k)
         self._k += 1
         for number, track in enumerate(self.tracks):
+            track.lead(row[number], row[count + number], row[2 * count + number])
             if track.is_busy:
                 track.step()
-            track.lead(row[number], row[count + number], row[2 * count + number])
         if motion.number == _TRAJECTORY_OVER:
             self._play = None
             self.trajectories += 1
@@ -215,10 +239,10 @@ class LoopControl:
 
     def _step_homing(self, homing: HomingRun) -> None:
         for track, (motor_rad, motor_rad_s) in zip(self.tracks, homing.step(), strict=True):
-            if track.is_busy:
-                track.step()
             per_joint = track.axis.motor_per_joint
             track.lead(motor_rad / per_joint, motor_rad_s / per_joint, 0.0)
+            if track.is_busy:
+                track.step()
         if homing.is_over:
             self._end_homing(homing)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from daq.loop.io.axis import Axis
 from daq.loop.io.loop_board import LoopBoard
 from daq.motion.errors import HomingError
-from daq.motion.homing import SPEED_RAD_S, IndexSearch, locate_zero
+from daq.motion.homing import SPEED_RAD_S, TRAVEL_TURNS, IndexSearch, locate_zero
+from daq.motion.planning import check_reach
 
 _SPEED_SHARE = 0.5
 """Of the joint's speed limit, where that is lower than the usual speed."""
@@ -26,6 +28,7 @@ class HomingRun:
 
     Raises:
         HomingError: A joint has no room to turn.
+        MotionLimitError: Its motor's position would wrap on the wire.
     """
 
     def __init__(
@@ -88,6 +91,9 @@ class HomingRun:
 def _search(axis: Axis, start_rad: float, hint_rad: float, period_s: float) -> IndexSearch | None:
     if axis.joint.is_on_bench:
         return None
+    travel_rad = TRAVEL_TURNS * math.tau / abs(axis.motor_per_joint)
+    for end_rad in (start_rad - travel_rad, start_rad + travel_rad):
+        check_reach(axis.joint.name, end_rad, axis.reach_rad)
     start_motor_rad = start_rad * axis.motor_per_joint
     slow_rad_s = _SPEED_SHARE * axis.speed_max_rad_s * abs(axis.motor_per_joint)
     return IndexSearch(

@@ -7,12 +7,12 @@ decides.
 
 from __future__ import annotations
 
+from daq.boards.wire_range import BLEND_S
 from daq.loop.io.axis import Axis, Law
 from daq.motion.moves import Motion
 from daq.recording.states import Mode
 from daq.robot import Gains
 
-BLEND_S = 0.1
 _FOLLOWING = (Mode.HOLD, Mode.POSITION, Mode.VELOCITY, Mode.PLAY, Mode.HOME)
 """Modes in which the board controls position or velocity, so that there is a reference."""
 _TORQUE_CARRYING = (Mode.HOLD, Mode.POSITION, Mode.PLAY, Mode.HOME)
@@ -59,6 +59,11 @@ class Track:
         """Whether its reference matters: with all gains at zero it does not."""
         law = self._law
         return bool(law.kp_a_per_rad or law.kd_a_s_per_rad or law.ki_a_per_rad_s)
+
+    @property
+    def is_slack(self) -> bool:
+        """Whether it would follow a reference if it had gains."""
+        return self.mode in _FOLLOWING and not self.is_led
 
     @property
     def is_holding(self) -> bool:
@@ -113,9 +118,7 @@ class Track:
     # --- every cycle ------------------------------------------------------------------------------
 
     def step(self) -> None:
-        """Write the joint's part of the next command."""
-        if self._blending:
-            self._blend()
+        """Write the joint's part of the next command: the gains belong to the new reference."""
         motion = self._motion
         if motion is not None:
             k = self._k
@@ -127,6 +130,8 @@ class Track:
             # Until its gains are gone the reference goes on as it was: held, it would brake.
             position_rad, velocity_rad_s, _ = self.reference
             self.lead(position_rad + velocity_rad_s * self._period_s, velocity_rad_s, 0.0)
+        if self._blending:
+            self._blend()
 
     def skip(self, periods: int) -> None:
         """Bring the command that goes out next to where the motion is by now."""

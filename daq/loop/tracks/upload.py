@@ -23,12 +23,19 @@ class Upload:
         self._previous: list[float] | None = None
         self._joints = robot.joints
         self._speeds = np.zeros(len(robot.joints))
+        self._lowest = np.full(len(robot.joints), np.inf)
+        self._highest = -self._lowest
         self.playback = Playback(len(robot.joints), has_torque=has_torque)
 
     @property
     def missing(self) -> int:
         """Rows still to come."""
         return self._announced - self.playback.rows
+
+    @property
+    def ways_rad(self) -> list[tuple[float, float]]:
+        """How far down and up it takes each joint."""
+        return list(zip(self._lowest.tolist(), self._highest.tolist(), strict=True))
 
     @property
     def near_limits(self) -> list[tuple[str, float, float]]:
@@ -64,5 +71,8 @@ class Upload:
         joints = len(self._joints)
         highest = np.abs(rows[:, joints : 2 * joints]).max(axis=0)
         self._speeds = np.maximum(self._speeds, highest)
+        positions = rows[:, :joints]
+        self._lowest = np.minimum(self._lowest, positions.min(axis=0))
+        self._highest = np.maximum(self._highest, positions.max(axis=0))
         self.playback.append(payload)
         return self.playback.rows

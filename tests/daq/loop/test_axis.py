@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from loop_rig import Rig, changed_joint, for_cycles, silent, with_values
+from wire_places import WRAP_TURNS, check_references, push, put_on_wire, wire_turns
 
 from daq.errors import ConfigError
 from daq.recording.states import State
@@ -14,8 +15,6 @@ from daq.robot import load_robot
 from daq.robot.description import Robot
 from daq.stream.errors import RefusedError
 from hw_mocks.plants.effects import PRESETS
-
-WRAP_TURNS = {"arm": 128, "uomodri": 128, "udriver2": 100}
 
 
 def odd_bench() -> Robot:
@@ -61,53 +60,59 @@ def test_joint_side_commands() -> None:
     assert rig.wire(0, "iq_ff_a")[-1] == pytest.approx(0.25, abs=2**-10), "at the motor"
 
 
-def start_near_the_edge(rig: Rig, profile: str, speed_rad_s: float) -> float:
-    """Begin 5 motor turns before the end of the wire's range; the joint's zero, in the plant."""
-    edge_rad = math.copysign(WRAP_TURNS[profile] * math.tau, speed_rad_s)
-    encoder = rig.outputs[0].encoder
-    encoder._zero_rad -= edge_rad * (1.0 - 5.0 / WRAP_TURNS[profile])
-    encoder._place_origin()
-    rig.step(3)
+def coast_to_the_edge(rig: Rig, profile: str, sign: float) -> float:
+    """Coast without gains, two motor turns before the wrap; the joint's zero, in the plant."""
+    push(rig, sign * 4.0)
+    put_on_wire(rig, sign * (WRAP_TURNS[profile] - 2.0))
     rig.until(lambda: not rig.cycle.units[0].missed)
     return rig.mock.plant.joint_position_rad[0] - rig.axes[0].position_rad
 
 
 @pytest.mark.parametrize(
-    ("profile", "speed_rad_s"),
-    [("arm", 5.0), ("arm", -5.0), ("uomodri", 5.0), ("udriver2", -5.0)],
+    ("profile", "sign"), [("arm", 1.0), ("arm", -1.0), ("uomodri", 1.0), ("udriver2", -1.0)]
 )
-def test_turns_are_counted_over_the_rollover(profile: str, speed_rad_s: float) -> None:
-    """Past the end of the wire's range and back, and held on the other side."""
+def test_turns_are_counted_over_the_rollover(profile: str, sign: float) -> None:
+    """Past the end of the wire's range and back without gains, and held on the other side."""
     rig = Rig(profile=profile, effects=PRESETS["none"]).enable()
-    zero_rad = start_near_the_edge(rig, profile, speed_rad_s)
+    zero_rad = coast_to_the_edge(rig, profile, sign)
     edge_rad = WRAP_TURNS[profile] * math.tau / 31.0
-    for speed, cycles in ((speed_rad_s, 600), (-speed_rad_s, 1000), (speed_rad_s, 1000)):
-        rig.mode("velocity", speed)
-        for _ in range(cycles):
-            rig.step()
-            true_rad = rig.mock.plant.joint_position_rad[0] - zero_rad
-            # A reply is a cycle old, at udriver2 up to two.
-            assert rig.axes[0].position_rad == pytest.approx(true_rad, abs=0.015)
+
+    def is_beyond() -> bool:
+        true_rad = rig.mock.plant.joint_position_rad[0] - zero_rad
+        # A reply is a cycle old, at udriver2 up to two.
+        assert rig.axes[0].position_rad == pytest.approx(true_rad, abs=0.015)
+        return abs(true_rad) > edge_rad
+
+    rig.until(is_beyond, cycles=400)
+    push(rig, -4.0 * sign)
+    rig.until(lambda: not is_beyond(), cycles=400)
+    push(rig, 4.0 * sign)
+    rig.until(is_beyond, cycles=400)
+    rig.step(50)
+    inwards_turns = rig.axes[0].wire.wrap_rad / math.tau - abs(wire_turns(rig))
+    assert sign * wire_turns(rig) < 0.0 and inwards_turns < 8.0
+    rig.mode("current", 0.15 * sign)
+    fence_turns = rig.axes[0].wire.fence_rad / math.tau
+    rig.until(lambda: abs(wire_turns(rig)) < fence_turns, cycles=2000)
     rig.mode("hold")
     rig.until(lambda: rig.tracks[0].is_at_rest)
     rig.step(300)
+    assert is_beyond()
     true_rad = rig.mock.plant.joint_position_rad[0] - zero_rad
-    assert abs(true_rad) > edge_rad
-    assert rig.axes[0].position_rad == pytest.approx(true_rad, abs=1e-3)
+    assert rig.axes[0].position_rad == pytest.approx(true_rad, abs=0.006), "zero read at speed"
     assert rig.tracks[0].reference[0] == pytest.approx(true_rad, abs=0.02)
     wire_rad = np.array([reply.motor_position_rad[0] for reply in rig.replies()])
     rollovers = np.flatnonzero(np.abs(np.diff(wire_rad)) > math.tau * WRAP_TURNS[profile])
     assert len(rollovers) == 3
-    assert np.abs(rig.wire(0, "motor_position_rad")).max() <= WRAP_TURNS[profile] * math.tau + 1e-6
+    check_references(rig)
 
 
-@pytest.mark.parametrize(("gap", "speed_rad_s"), [(1, 5.0), (5, -5.0), (19, 5.0), (19, -5.0)])
+@pytest.mark.parametrize(("gap", "sign"), [(1, 1.0), (5, -1.0), (19, 1.0), (19, -1.0)])
 @pytest.mark.parametrize("late", [-1, 0, 1], ids=["before", "across", "after"])
-def test_lost_replies_around_the_rollover(gap: int, speed_rad_s: float, late: int) -> None:
+def test_lost_replies_around_the_rollover(gap: int, sign: float, late: int) -> None:
     rig = Rig(effects=PRESETS["none"]).enable()
-    zero_rad = start_near_the_edge(rig, "arm", speed_rad_s)
-    rig.mode("velocity", speed_rad_s)
-    begin_rad = 128 * math.tau / 31.0 - 5e-3 * (gap / 2 - late * gap)
+    zero_rad = coast_to_the_edge(rig, "arm", sign)
+    begin_rad = 128 * math.tau / 31.0 - 4e-3 * (gap / 2 - late * gap)
     rig.until(lambda: abs(rig.axes[0].position_rad) >= begin_rad, cycles=700)
     rig.links[0].tamper = for_cycles(gap, silent)
     for cycles in (gap + 2, 50):
@@ -122,15 +127,18 @@ def test_dropped_exchanges_lose_no_turn() -> None:
     rig.step(3)
     rig.until(lambda: not rig.cycle.units[0].missed)
     rig.enable()
-    zero_rad = start_near_the_edge(rig, "arm", 5.0)
-    for speed in (5.0, -5.0) * 3:
-        rig.mode("velocity", speed)
-        rig.step(600)
+    zero_rad = coast_to_the_edge(rig, "arm", 1.0)
+    for speed in (0.0, -4.0, 4.0) * 2:
+        if speed:
+            push(rig, speed)
+        rig.step(150)
         rig.until(lambda: not rig.cycle.units[0].missed)
         assert rig.state is State.ACTIVE, rig.machine.reason
         true_rad = rig.mock.plant.joint_position_rad[0] - zero_rad
         assert rig.axes[0].position_rad == pytest.approx(true_rad, abs=0.015)
-    assert rig.boards[0].counters.lost_replies > 100
+    wire_rad = np.array([reply.motor_position_rad[0] for reply in rig.replies() if reply])
+    assert np.count_nonzero(np.abs(np.diff(wire_rad)) > 200.0 * math.tau) >= 3
+    assert rig.boards[0].counters.lost_replies > 30
 
 
 def test_a_velocity_beyond_the_wire_is_clamped() -> None:
