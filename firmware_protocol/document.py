@@ -24,7 +24,14 @@ SPI: mode 0, 8-bit words, 8 MHz by default, one frame each way in one chip-selec
 
 On RS-485 two bytes stand in front of the frame, and the checksum covers them too: the
 address (0x42 to the board, 0xFF from it), then `type << 6 | size` with type 0 and the
-whole length in bytes.
+whole length in bytes. Boards listen to address 0x00, too. The first valid SPI frame disables
+RS-485 until reset.
+
+All boards: a command with a wrong checksum is ignored silently, which only the echoed index
+shows; an absent board reads as all 0x00 or all 0xFF, which both fail the checksum. Ready is MxE
+and MxR without an error: SE proves nothing. An error may come with code 0 (a gate driver that
+failed to initialise): then MxR never comes. With EIxOC the position jumps when the index is
+found, while it goes on wrapping about the calibration's zero.
 
 """
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -204,6 +211,11 @@ def _enabling(b: Behaviour) -> Iterable[str]:
         f"Calibration: {how}, about {calibration.duration_s:g} s{late}; positions read {before} "
         "before it ends."
     )
+    if calibration.travel_electrical_turns:
+        yield (
+            f"It turns rotors back by {calibration.travel_electrical_turns:g} electrical turn and "
+            f"forth again, the two motors up to {calibration.apart_max_s * 1e3:g} ms apart."
+        )
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:

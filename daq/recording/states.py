@@ -12,9 +12,9 @@ class State(IntEnum):
     """State of the whole robot."""
 
     IDLE = 0
-    """ES off: no motor has current."""
+    """ES off: no motor is driven."""
     CALIBRATING = 1
-    """Boards were enabled and align their encoders (about 3 s, the rotors move 1/12 turn)."""
+    """Boards were enabled and align their encoders: 1 to 4 s, rotors move back and forth."""
     READY = 2
     """Calibrated, no current: all modes are off."""
     ACTIVE = 3

@@ -47,7 +47,7 @@ class Status(Command, frozen=True, kw_only=True):
 
 
 class Enable(Command, frozen=True, kw_only=True):
-    """Idle → calibrating → ready. The rotors move 1/12 turn."""
+    """Idle → calibrating → ready. Rotors move back and forth."""
 
 
 class Disable(Command, frozen=True, kw_only=True):

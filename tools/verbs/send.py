@@ -74,7 +74,7 @@ _MAKERS: dict[str, Callable[[argparse.Namespace], AnyCommand]] = {
     "record mark": lambda options: RecordMark(text=options.text),
 }
 _SUMMARIES = {
-    "enable": "switch the boards on; their rotors move 1/12 turn to align (about 3 s)",
+    "enable": "switch the boards on; their rotors move back and forth to align (1 to 4 s)",
     "disable": "bring every joint to rest, then switch off",
     "stop": "the safe stop, now, from any state",
     "reset": "leave the fault state",
