@@ -9,15 +9,15 @@ from daq.loop.io.axis import NEVER, Axis, Law
 from daq.robot import DrivenJoint
 from firmware_protocol.behaviour import Behaviour
 
-_REPLY_AGE_S = 5e-3
-"""What a board measures now, the host knows no later: replies are up to three cycles late."""
 _HALF_RAW = 1 << 16
 """A position's upper half on the wire counts these."""
 _TORN_OUTPUT = 2
-"""The words of a reply that may be older than the rest end within this motor's position."""
+"""The words that may be older than the rest (`Behaviour.torn_share`) end in its position."""
 _TORN_MAX = 2.5
 """Upper halves, beside those that the motor turns in a cycle: more is no tear but a jump."""
-_MENDED_MAX = 3
+_SLOW = 0.25
+"""Upper halves per cycle: slower, a motor may as well turn back."""
+_MENDED_MAX = 6
 """Replies in a row; after so many it was the expectation that was wrong."""
 
 
@@ -40,12 +40,16 @@ class SummedAxis(Axis):
     all the current that Isat lets through long before.
     """
 
-    __slots__ = ("_ahead_max_raw", "_sum_max_a")
+    __slots__ = ("_age_s", "_ahead_max_raw", "_sum_max_a")
 
-    def __init__(self, *arguments: Any, behaviour: Behaviour, **others: Any) -> None:
+    def __init__(
+        self, *arguments: Any, behaviour: Behaviour, period_s: float, **others: Any
+    ) -> None:
         self._sum_max_a = behaviour.current_sum_max_a or math.inf
         self._ahead_max_raw: float = NEVER
-        super().__init__(*arguments, behaviour=behaviour, **others)
+        # Of what is known of the motor when the next command acts.
+        self._age_s = (behaviour.reply_lag_max + 2) * period_s
+        super().__init__(*arguments, behaviour=behaviour, period_s=period_s, **others)
 
     def refer(self, position_rad: float, velocity_rad_s: float) -> None:
         """Write the reference of the next command, joint side."""
@@ -62,7 +66,7 @@ class SummedAxis(Axis):
             motor_rad_s = self.speed_max_rad_s * abs(self.motor_per_joint)
             others_a = 2.0 * law.kd_a_s_per_rad * motor_rad_s + self.current_max_a
             ahead_rad = max(self._sum_max_a - others_a, self.isat_a) / law.kp_a_per_rad
-            ahead_rad -= _REPLY_AGE_S * motor_rad_s
+            ahead_rad -= self._age_s * motor_rad_s
             self._ahead_max_raw = min(max(ahead_rad, 0.0) / self._lsb_rad, NEVER)
         super().obey(law)
 
@@ -86,8 +90,7 @@ class TornAxis(SummedAxis):
         at = self._position_at
         step_raw = raws[self._velocity_at] * self._speed_per_cycle
         halves = round((self._last_raw + step_raw - raws[at]) / _HALF_RAW)
-        is_torn = halves and abs(halves) < _TORN_MAX + abs(step_raw) / _HALF_RAW
-        if is_torn and self._mended < _MENDED_MAX:
+        if halves and self._mended < _MENDED_MAX and _is_tear(halves, step_raw / _HALF_RAW):
             self._mended += 1
             raws = (*raws[:at], raws[at] + halves * _HALF_RAW, *raws[at + 1 :])
         else:
@@ -98,3 +101,9 @@ class TornAxis(SummedAxis):
         """Take in the first reply after `missed` cycles without one: nothing is expected of it."""
         self._mended = _MENDED_MAX
         super().bridge(raws, missed)
+
+
+def _is_tear(halves: int, step: float) -> bool:
+    """Whether a position that lacks so many upper halves may be torn: then it is behind."""
+    is_behind = halves * step > 0.0 or abs(step) < _SLOW
+    return is_behind and abs(halves) < _TORN_MAX + abs(step)
