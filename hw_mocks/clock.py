@@ -25,8 +25,11 @@ class VirtualClock:
 
     def sleep_until_ns(self, deadline_ns: int) -> None:
         """Go to a deadline at once; one that has passed changes nothing."""
-        self._now_ns = max(self._now_ns, deadline_ns)
-        if self._oversleep_ns is not None:
+        if self._oversleep_ns is None:
+            self._now_ns = max(self._now_ns, deadline_ns)
+        else:
+            # Who oversleeps meets deadlines that have passed, but never the same moment twice.
+            self._now_ns = max(self._now_ns + 1, deadline_ns)
             self._now_ns += self._oversleep_ns(self._now_ns)
 
     def advance_ns(self, elapsed_ns: int) -> None:
