@@ -237,8 +237,10 @@ class _Reader:
         is_held = self._effects.is_reference_held
         missing: FloatArray | float = 0.0
         kp_a_per_rad, kd_a_s_per_rad, _ = gains
-        if is_held.any() and dq_rad_s is not None and kp_a_per_rad is not None:
-            missing = self._held_nm_s * is_held * np.nan_to_num(kp_a_per_rad * dq_rad_s)
+        # It is the reference that jumps, and a soft joint does not go at its speed.
+        speeds = reference_rad_s if self._effects.is_reply_fresh else dq_rad_s
+        if is_held.any() and speeds is not None and kp_a_per_rad is not None:
+            missing = self._held_nm_s * is_held * np.nan_to_num(kp_a_per_rad * speeds)
         # A single row has no rate.
         if reference_rad_s is not None and len(reference_rad_s) > 1 and kd_a_s_per_rad is not None:
             rates = np.gradient(reference_rad_s, self.period_s, axis=0)
