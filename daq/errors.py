@@ -2,7 +2,7 @@
 
 ```
 DaqError
-├── UnsafeCommandError (ValueError)  a command that a board would obey for ever
+├── UnsafeCommandError (ValueError)  a command whose time-out does not fit what it enables
 ├── ConfigError (ValueError)       a robot file or an option is wrong; lists every problem
 └── TransportError (OSError)       a link failed; names the device and what to do
     ├── DeviceMissingError         there is no such device node or port
@@ -51,17 +51,24 @@ class ConfigError(DaqError, ValueError):
 
 
 class UnsafeCommandError(DaqError, ValueError):
-    """The system enabled with time-out 0: the motors would go on when the host is gone.
+    """The system enabled with time-out 0, or disabled with another one.
+
+    The motors would go on when the host is gone; or the board would latch a time-out then.
 
     Attributes:
         board: Name of the board.
+        timeout_ms: What the command says.
     """
 
-    def __init__(self, board: str) -> None:
+    def __init__(self, board: str, timeout_ms: int) -> None:
         self.board = board
+        self.timeout_ms = timeout_ms
         super().__init__(
-            f"board {board}: timeout_ms = 0 with the system enabled: its motors would never stop "
-            "by themselves; send 10 to 20 ms"
+            f"board {board}: timeout_ms = {timeout_ms} with the system disabled: after the last "
+            "command some firmwares would latch error 2 until they are powered off; send 0"
+            if timeout_ms
+            else f"board {board}: timeout_ms = 0 with the system enabled: its motors would never "
+            "stop by themselves; send 10 to 20 ms"
         )
 
 

@@ -163,7 +163,11 @@ _DROP_ES = "then send one frame with ES = 0 to clear the latched error."
 
 
 def _faults(
-    clear: str, encoder_meaning: str, encoder_remedy: str, *others: Fault
+    clear: str,
+    encoder_meaning: str,
+    encoder_remedy: str,
+    *others: Fault,
+    other_cause: str = "",
 ) -> Mapping[int, Fault]:
     common = [
         Fault(
@@ -176,7 +180,7 @@ def _faults(
             2,
             "command timeout",
             "The board had no valid command for the time set in the frame: check the host's load "
-            f"and cabling, or send a longer timeout; {clear}",
+            f"and cabling, or send a longer timeout; {other_cause}{clear}",
             FaultCause.TIMEOUT,
         ),
         Fault(
@@ -378,6 +382,8 @@ UDRIVER2 = Profile(
         "the encoder lost counts between two index pulses: check its cable and mounting;",
         Fault(4, "position converter", f"Check the encoder's supply and cable; {_POWER_CYCLE}"),
         Fault(7, "other", f"Check the supply and the motors' wiring; {_POWER_CYCLE}"),
+        other_cause="or its clock has overflowed, "
+        f"{(_UDRIVER2.clock_overflow_s or 0.0) / 60.0:.1f} min after power-up; ",
     ),
     behaviour=_UDRIVER2,
 )

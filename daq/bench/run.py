@@ -121,6 +121,8 @@ class BenchRun:
         while any(unit.replies is None for unit in cycle.units):
             yield
         self._note(bench_events.PLAN, msgspec.json.encode(header).decode(), severity="debug")
+        shortest_s = sum(planned.dwell_s for planned in self._plan.plateaus)
+        self._loop.boards.announce("the bench test", shortest_s)
         self._command(m.Enable())
         yield from self._wait_for(State.READY)
         if header.kind == "mounted":

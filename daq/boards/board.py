@@ -4,7 +4,10 @@ Every reply is judged by its checksum, protocol version, echoed index and timest
 values are handed on: they are the board's, they are new, and they were made after this session
 began. Nothing here raises for a bad reply: in a loop that is data. Each fault is counted once,
 under its cause; what follows from a fault already counted (the command that went down with a lost
-exchange, the frames of a board that is out of step) is counted as `consequent`.
+exchange) is counted as `consequent`.
+
+A window of another length leaves some boards out of step: their replies stay sound, but commands
+no longer arrive. A frozen echo shows it, and a board here cures it by itself (`_seek_step`).
 """
 
 from __future__ import annotations
@@ -25,29 +28,38 @@ from firmware_protocol.profile import Profile
 from firmware_protocol.profiles import MODE_BITS
 from firmware_protocol.values import CommandValues
 
-__all__ = ["Board", "Counters", "Outcome", "Reading"]
+__all__ = ["Board", "Counters", "Outcome", "Reading", "is_blank"]
 
 _INDICES = 1 << 16
 _INDEX_MASK = _INDICES - 1
 _HALF = _INDICES // 2
 # Far from 0, which a rebooted board echoes. Echoes of an earlier session look like the future.
 _FIRST_INDEX = 0x5000
-_USUAL_LAG = 1
+_SPI_LAG = 1
+"""Replies are exchanged together with commands: none can confirm its own."""
+_HEAD_SIZE, _CRC_SIZE = 4, 4
+"""Bytes at a frame's ends: RS-485 header and status, or status and time stamp; the checksum."""
+_WORD = 2
+"""Bytes that a board's SPI counts as one."""
+_FROZEN_MAX = 3
+"""Sound replies in a row whose echo stands still before the board is brought in step; each time
+that this did not help, twice as many."""
 _STALL_AFTER_NS = 10_000_000
 _USUAL_STEP_MS = 10
 _ENABLE_SYSTEM = MODE_BITS["ES"]
 
 
-_MAY_BE_OUT_OF_STEP = (Outcome.CORRUPT, Outcome.TRUNCATED)
-
-
 class Board:
     """A board on a link.
 
-    Commands say `command_timeout_ms` by default: after this long without a valid one the board
-    stops its motors. The monotonic clock `now_ns` shows when the board's own clock stands still.
+    Commands that enable the system say `command_timeout_ms`: after this long without a valid one
+    the board stops its motors. All others say 0: some firmwares count with ES = 0 too, and latch an
+    error until they are powered off. `now_ns` shows when the board's own clock stands still.
 
     Attributes:
+        command_timeout_ms: What commands that enable the system say by default.
+        index: Of the last command.
+        cured: How often a frozen echo showed that it was out of step, and it was brought back.
         outcome: How the last exchange went.
         sent: The last command's bytes.
         received: What came back for it.
@@ -63,25 +75,29 @@ class Board:
         now_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self.name = name
-        self._command_timeout_ms = command_timeout_ms
+        self.command_timeout_ms = command_timeout_ms
         self.profile = profile
         self.link = link
         self._counters = Counters()
         self._usual = 0
         self._command = command_codec(profile, link.framing)
         self._reply = reply_codec(profile, link.framing)
-        self._lag_max = profile.behaviour.reply_lag_max
+        behaviour, is_spi = profile.behaviour, link.framing is Framing.SPI
+        self._lag_min = _SPI_LAG if is_spi else 0
+        self._lag_usual = _SPI_LAG if is_spi else behaviour.rs485_lag
+        self._lag_max = max(behaviour.reply_lag_max, self._lag_usual)
         self.now_ns = now_ns
-        self._lag_min = 1 if link.framing is Framing.SPI else 0
-        self._is_misalignable = profile.behaviour.is_receiver_shifted
-        self._index = _FIRST_INDEX
+        self._is_misalignable = is_spi and behaviour.is_receiver_shifted
+        self._frozen, self._frozen_max = 0, _FROZEN_MAX
+        self.cured = 0
+        self.index = _FIRST_INDEX
         self._echo = _FIRST_INDEX
         self._timestamp_ms: int | None = None
         self._timestamp_since_ns = self._exchanged_ns = now_ns()
         self._suspect: int | None = None
         self._last_outcome = Outcome.UNCONFIRMED
         self._realigned = 0
-        self._last_frame = self._sound_frame = b""
+        self._sound_frame = b""
         self.outcome = Outcome.UNCONFIRMED
         self.sent = self.received = b""
         self._timestamp_raw = 0
@@ -107,12 +123,17 @@ class Board:
         return counters
 
     def command(self, **values: object) -> CommandValues:
-        """Make a command of this board's profile; fields not named are zero, but for the time-out.
+        """Make a command of this board's profile; fields not named are zero.
+
+        The time-out, unless given, is the board's when the mode enables the system, and 0 when not.
 
         Raises:
             UnknownNameError: The profile has no such field.
         """
-        return self._command.make(**{"timeout_ms": self._command_timeout_ms, **values})
+        command = self._command.make(**values)
+        if "timeout_ms" in values or not command.mode & _ENABLE_SYSTEM:
+            return command
+        return command._replace(timeout_ms=self.command_timeout_ms)
 
     def exchange(self, command: CommandValues, *, is_real_time: bool = False) -> Reading:
         """Send a command, receive and judge a reply. The index is filled in here.
@@ -121,19 +142,19 @@ class Board:
 
         Raises:
             FieldRangeError: A value that the wire cannot carry.
-            UnsafeCommandError: The system enabled without a time-out.
+            UnsafeCommandError: The system enabled without a time-out, or a time-out without it.
             TransportError: The device failed.
         """
-        if not command.timeout_ms and command.mode & _ENABLE_SYSTEM:
-            raise UnsafeCommandError(self.name)
-        index = (self._index + 1) & _INDEX_MASK
+        if (not command.timeout_ms) is not (not command.mode & _ENABLE_SYSTEM):
+            raise UnsafeCommandError(self.name, command.timeout_ms)
+        index = (self.index + 1) & _INDEX_MASK
         indexed = command._replace(index=index)
         if is_real_time:
             frame, saturated = self._command.encode_saturating(indexed)
             self.counters.saturated += saturated
         else:
             frame = self._command.encode(indexed)
-        self.sent, self._index = frame, index
+        self.sent, self.index = frame, index
         began_ns = self.now_ns()
         self.transfer()
         raws = self.take(began_ns)
@@ -147,11 +168,11 @@ class Board:
 
         Raises:
             FieldRangeError: An integer that its field cannot hold.
-            UnsafeCommandError: The system enabled without a time-out.
+            UnsafeCommandError: The system enabled without a time-out, or a time-out without it.
         """
-        if not raws[self._timeout_at] and raws[self._mode_at] & _ENABLE_SYSTEM:
-            raise UnsafeCommandError(self.name)
-        raws[self._index_at] = self._index = (self._index + 1) & _INDEX_MASK
+        if (not raws[self._timeout_at]) is not (not raws[self._mode_at] & _ENABLE_SYSTEM):
+            raise UnsafeCommandError(self.name, raws[self._timeout_at])
+        raws[self._index_at] = self.index = (self.index + 1) & _INDEX_MASK
         self.sent = self._encode_raw(raws)
 
     def transfer(self) -> None:
@@ -185,7 +206,7 @@ class Board:
             raws = self._unpack(frame)
             echo, timestamp_ms = raws[self._echo_at], raws[self._timestamp_at]
             if (
-                echo == (self._index - self._lag_min) & _INDEX_MASK
+                echo == (self.index - self._lag_usual) & _INDEX_MASK
                 and raws[0] & self._version_mask == self._version_bits
                 and 0 < (timestamp_ms - self._timestamp_raw) & _INDEX_MASK < _USUAL_STEP_MS
                 and frame.startswith(self._header)
@@ -194,7 +215,7 @@ class Board:
                 self._exchanged_ns = began_ns
                 self._timestamp_ms = self._timestamp_raw = timestamp_ms
                 self._echo = echo
-                self._last_frame = self._sound_frame = frame
+                self._sound_frame = frame
                 self._usual += 1
                 return raws
         return self._take_unusual(began_ns)
@@ -203,15 +224,21 @@ class Board:
         self.counters.exchanges += 1
         try:
             self.outcome, raws = self._judge(self.received)
+            if self._is_misalignable and self._frozen >= self._frozen_max:
+                self._frozen_max *= 2
+                self._seek_step()
         except OSError as error:
             raise transport_error(self.link.name, error) from error
         self._count(self.outcome)
         self._last_outcome = self.outcome
-        self._last_frame = self.received
         self._exchanged_ns = began_ns
         self._timestamp_raw = self._timestamp_ms or 0
-        self.counters.resynchronised = self._realigned + self.link.resynchronised
+        self.counters.resynchronised = self._realigned + self.cured + self.link.resynchronised
         return raws
+
+    def has_taken(self, index: int) -> bool:
+        """Return whether the board has confirmed a command of this index, or a later one."""
+        return self._timestamp_ms is not None and (self._echo - index) & _INDEX_MASK < _HALF
 
     def close(self) -> None:
         """Give the link back."""
@@ -223,11 +250,11 @@ class Board:
         try:
             raws = self._reply.decode_raw(frame)
         except ProtocolVersionError:
-            return Outcome.MISMATCHED, None
+            return (self._unconfirmed() if is_blank(frame) else Outcome.MISMATCHED), None
         except ProtocolError:
             return self._unsound(frame), None
         echo, timestamp_ms = raws[self._echo_at], raws[self._timestamp_at]
-        lag = (self._index - echo) & _INDEX_MASK
+        lag = (self.index - echo) & _INDEX_MASK
         progress = (echo - self._echo + _HALF) % _INDICES - _HALF
         elapsed_ms = self._elapsed_ms(timestamp_ms)
         # A reply is new if it confirms a newer command of ours, or the same one at a later time
@@ -238,13 +265,16 @@ class Board:
             elapsed_ms < 0 or (elapsed_ms == 0 and frame == self._sound_frame)
         )
         if not is_ours or is_before_first or is_repetition:
-            is_first = self._timestamp_ms is None and self.counters.exchanges <= self._lag_max
-            return (Outcome.UNCONFIRMED if is_first else Outcome.STALE), None
+            return self._unconfirmed(), None
+        if progress:
+            self._frozen, self._frozen_max = 0, _FROZEN_MAX
+        else:
+            self._frozen += 1
         if elapsed_ms < 0:
             self.counters.restarted += 1
         if elapsed_ms or self._timestamp_ms is None:
-            # A reply was made at the latest when the exchange before this one ended, and at the
-            # earliest when it began: a computer may be away in the middle of it.
+            # A reply was made at the latest when this exchange began, and on some boards as early
+            # as when the one before it began: a computer may be away in the middle of that.
             self._timestamp_since_ns = self._exchanged_ns
         elif self._exchanged_ns - self._timestamp_since_ns > _STALL_AFTER_NS:
             return Outcome.STALLED, None
@@ -267,36 +297,61 @@ class Board:
                 self.counters.late += 1
             else:
                 self.counters.lost_commands += 1
-        if lag <= _USUAL_LAG:
+        if lag <= self._lag_usual:
             return Outcome.OK
         if progress or lag <= self._lag_max:
             return Outcome.LATE
         return Outcome.COMMAND_LOST
 
+    @property
+    def _is_before_first(self) -> bool:
+        """Whether a reply may still have been made before our first command."""
+        return self._timestamp_ms is None and self.counters.exchanges <= self._lag_max
+
+    def _unconfirmed(self) -> Outcome:
+        """Return what a sound reply is that confirms no newer command of ours."""
+        self._frozen += 1
+        return Outcome.UNCONFIRMED if self._is_before_first else Outcome.STALE
+
     def _unsound(self, frame: bytes) -> Outcome:
         """Return why a reply could not be decoded; bring the board back in step where needed."""
         missing = self._reply.size - len(frame)
+        if not missing and self._is_before_first and is_blank(frame):
+            return Outcome.UNCONFIRMED
         if not frame or (not missing and is_idle_line(frame)):
             return Outcome.SILENT
         if missing:
             if self._is_misalignable:
-                self._realign(missing)
+                self.link.realign(missing)
+                self._realigned += 1
             return Outcome.TRUNCATED
-        if self._last_outcome in _MAY_BE_OUT_OF_STEP:
-            self._find_alignment(frame)
         return Outcome.CORRUPT
 
-    def _find_alignment(self, frame: bytes) -> None:
-        """Look for a sound reply across the last two frames: then the board is out of step."""
-        both, size = self._last_frame + frame, self._reply.size
-        for shift in range(1, len(both) - size):
-            if self._reply.is_sound(both[shift : shift + size]):
-                self._realign(shift)
-                return
+    def _seek_step(self) -> None:
+        """Clock single words until a command arrives; after a whole frame of them all is as before.
 
-    def _realign(self, missing: int) -> None:
-        self.link.realign(missing)
-        self._realigned += 1
+        The same is tried with one byte more. The command sent last is repeated, under its own
+        index, so that the board obeys nothing new.
+        """
+        if self._is_heard():
+            return
+        for first in (_WORD, 1):
+            left, size = self._reply.size, first
+            while left > size:
+                self.link.realign(size)
+                left, size = left - size, _WORD
+                if self._is_heard():
+                    self.cured += 1
+                    return
+            self.link.realign(left)
+
+    def _is_heard(self) -> bool:
+        """Whether the command sent last arrives when it is repeated."""
+        self.link.exchange(self.sent)
+        return self._echo_of(self.link.exchange(self.sent)) == self.index
+
+    def _echo_of(self, frame: bytes) -> int | None:
+        return self._unpack(frame)[self._echo_at] if self._reply.is_sound(frame) else None
 
     # --- counting ---------------------------------------------------------------------------------
 
@@ -307,7 +362,7 @@ class Board:
             self.counters.consequent += 1
         elif outcome is Outcome.COMMAND_LOST:
             # Counted as lost or late when the next reply shows which.
-            self._suspect = (self._index - 1) & _INDEX_MASK
+            self._suspect = (self.index - 1) & _INDEX_MASK
         else:
             name = "lost_replies" if outcome is Outcome.SILENT else outcome.name.lower()
             setattr(self.counters, name, getattr(self.counters, name) + 1)
@@ -315,15 +370,16 @@ class Board:
     def _is_consequence(self, outcome: Outcome) -> bool:
         """Whether the exchange before this one explains what is wrong with it."""
         before = self._last_outcome
-        if outcome in (Outcome.LATE, Outcome.COMMAND_LOST) and self._lag_max == _USUAL_LAG:
-            # The command went down with its exchange; or it is the one already suspected.
-            went_down = before in (Outcome.SILENT, Outcome.TRUNCATED) or (
-                before is Outcome.CORRUPT and self._is_misalignable
-            )
-            return went_down or (outcome is Outcome.LATE and before is Outcome.COMMAND_LOST)
-        return (
-            outcome is Outcome.CORRUPT and self._is_misalignable and before in _MAY_BE_OUT_OF_STEP
-        )
+        if outcome not in (Outcome.LATE, Outcome.COMMAND_LOST) or self._lag_max > self._lag_usual:
+            return False
+        # The command went down with its exchange; or it is the one already suspected.
+        went_down = before in (Outcome.SILENT, Outcome.TRUNCATED)
+        return went_down or (outcome is Outcome.LATE and before is Outcome.COMMAND_LOST)
+
+
+def is_blank(frame: bytes) -> bool:
+    """Return whether a reply says nothing beyond its status, as before a first command."""
+    return len(frame) > _HEAD_SIZE + _CRC_SIZE and not any(frame[_HEAD_SIZE:-_CRC_SIZE])
 
 
 def _place(codec: FrameCodec[Any], name: str) -> int:

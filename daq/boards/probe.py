@@ -2,20 +2,21 @@
 
 On SPI the first questions are frames with a wrong checksum, which every firmware ignores: the
 board's replies show its state, latched errors included, and nothing changes. Only when it is sound,
-free of faults and at rest is it asked, by frames with everything disabled, whether it hears us.
+free of faults and at rest is it asked, by frames with everything disabled and no time-out, whether
+it hears us; these are the good-bye as well. A board that is out of step is brought back by the way.
 """
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 
-from daq.boards.board import Board
+from daq.boards.board import Board, is_blank
 from daq.errors import TransportError
 from daq.links.failures import transport_error
 from daq.links.link import BoardLink
 from daq.system.findings import Finding, Level
+from firmware_protocol.behaviour import ErrorsClear
 from firmware_protocol.codec import command_codec, reply_codec
 from firmware_protocol.errors import ProtocolError, ProtocolVersionError, is_idle_line
 from firmware_protocol.fields import Fault, Framing
@@ -24,12 +25,83 @@ from firmware_protocol.profiles import MODE_BITS, PROFILES, STATUS_BITS
 
 _ATTEMPTS = 4
 _QUESTIONS = 50
-_GOOD_ENOUGH = 0.9
+_GOOD_ENOUGH = 0.8
+"""Of all exchanges but those that were lost with the one before: a bad link, but one to run on."""
+_WAKE_UP_MAX = 20
 _PERIOD_NS = 1_000_000
 _NONSENSE = b"\xff"
 """What is sent when only the replies matter: no frame of it has a right checksum."""
 _ENABLE_SYSTEM = MODE_BITS["ES"]
+_LONGEST_TIMEOUT_MS = 255
 _MOTORS_ENABLED = STATUS_BITS["M1E"] | STATUS_BITS["M2E"]
+
+
+class _MeteredLink:
+    """Counts the bytes that went through a link, so that a board can be left where it was."""
+
+    def __init__(self, link: BoardLink) -> None:
+        self._link = link
+        self.name, self.framing, self.close = link.name, link.framing, link.close
+        self.clock_hz = link.clock_hz
+        self.bytes = 0
+
+    @property
+    def resynchronised(self) -> int:
+        return self._link.resynchronised
+
+    def exchange(self, frame: bytes) -> bytes:
+        received = self._link.exchange(frame)
+        self.bytes += len(received)
+        return received
+
+    def realign(self, missing: int) -> None:
+        self._link.realign(missing)
+        self.bytes += missing
+
+
+class _Asked(Board):
+    """A board that is asked at a pace which every firmware can follow."""
+
+    def __init__(
+        self,
+        name: str,
+        profile: Profile,
+        link: _MeteredLink,
+        *,
+        now_ns: Callable[[], int],
+        sleep_until_ns: Callable[[int], None],
+    ) -> None:
+        super().__init__(name, profile, link, command_timeout_ms=_LONGEST_TIMEOUT_MS, now_ns=now_ns)
+        self.metered = link
+        self.sleep_until_ns = sleep_until_ns
+
+    def pause(self) -> None:
+        """Wait for the next question; not by a fixed grid: after a hold-up they would bunch."""
+        self.sleep_until_ns(self.now_ns() + _PERIOD_NS)
+
+    def ask_passively(self) -> bytes:
+        """Return what the board reports now, without a command that changes anything."""
+        codec = reply_codec(self.profile, self.link.framing)
+        # Some boards put a reply together when they get a frame, which may have been hours ago:
+        # the first replies are old news. A damaged one is asked for again.
+        old_news = self.profile.behaviour.reply_lag_max
+        frame = b""
+        for number in range(old_news + _ATTEMPTS):
+            self.pause()
+            frame = self.link.exchange(_question(self.profile, self.link.framing))
+            if number >= old_news and codec.is_sound(frame):
+                break
+        return frame
+
+    def wake(self, mode: int = 0) -> bool:
+        """Send commands without any motor until one is confirmed; return whether one was."""
+        first = self.index + 1
+        for _ in range(_WAKE_UP_MAX):
+            self.pause()
+            self.exchange(self.command(mode=mode))
+            if self.has_taken(first):
+                return True
+        return False
 
 
 def diagnose_board(
@@ -42,9 +114,13 @@ def diagnose_board(
 ) -> Iterator[Finding]:
     """Diagnose one board: presence, wire format, faults and whether commands arrive."""
     subject = f"board {name}"
-    board = Board(name, profile, link, now_ns=now_ns)
+    metered = _MeteredLink(link)
+
+    def make_board() -> _Asked:
+        return _Asked(name, profile, metered, now_ns=now_ns, sleep_until_ns=sleep_until_ns)
+
     try:
-        yield from _diagnose(subject, board, sleep_until_ns)
+        yield from _diagnose(subject, make_board)
     except OSError as error:
         failure: TransportError = transport_error(link.name, error)
         yield Finding(
@@ -52,24 +128,27 @@ def diagnose_board(
         )
 
 
-def _diagnose(
-    subject: str, board: Board, sleep_until_ns: Callable[[int], None]
-) -> Iterator[Finding]:
+def _diagnose(subject: str, make_board: Callable[[], _Asked]) -> Iterator[Finding]:
+    board = make_board()
     profile, link = board.profile, board.link
     codec = reply_codec(profile, link.framing)
-    frame = _ask_passively(board, sleep_until_ns)
-    if not codec.is_sound(frame) and not is_idle_line(frame) and _bring_in_step(profile, link):
-        text = "the last program left it in the middle of a frame; it is in step again"
-        yield Finding(Level.NOTE, subject, text, code="realigned")
-        frame = _ask_passively(board, sleep_until_ns)
+    frame = board.ask_passively()
+    if _may_be_new(profile, frame):
+        # Before its first command a board may say nothing but zeros.
+        is_heard = board.wake(_harmless_mode(profile))
+        frame = board.ask_passively()
+        if not is_heard:
+            board.wake()  # it may hear what we cannot see
     try:
         reply = codec.decode(frame)
     except ProtocolVersionError as error:
+        if link.framing is Framing.RS485:
+            board.wake()
         fix = _fix_for_version(error.version)
         yield Finding(Level.PROBLEM, subject, str(error), fix, "other-version")
         return
     except ProtocolError:
-        yield _identify(subject, profile, link, frame)
+        yield _identify(subject, board, frame)
         return
     yield from _presence(subject, profile)
     if fault := profile.fault_of(reply.status):
@@ -84,52 +163,44 @@ def _diagnose(
             "enabled",
         )
         return
-    yield _hearing(subject, board, sleep_until_ns)
+    is_heard = board.wake()
+    if board.cured:
+        text = (
+            "it was out of step: it answered, but no command arrived, as after a transfer that was "
+            "cut short; it is in step again"
+        )
+        yield Finding(Level.NOTE, subject, text, code="realigned")
+    yield _hearing(subject, make_board()) if is_heard else _deaf(subject, link)
 
 
-def _ask_passively(board: Board, sleep_until_ns: Callable[[int], None]) -> bytes:
-    """Return what the board reports now, without a command that changes anything."""
-    profile, link = board.profile, board.link
-    codec = reply_codec(profile, link.framing)
-    # What it sends was put together after earlier frames, which may have been hours ago: the first
-    # replies are old news. A damaged one is asked for again.
-    old_news = profile.behaviour.reply_lag_max
-    frame = b""
-    for number in range(old_news + _ATTEMPTS):
-        sleep_until_ns(board.now_ns() + _PERIOD_NS)
-        frame = link.exchange(_question(profile, link.framing))
-        if number >= old_news and codec.is_sound(frame):
-            break
-    return frame
+def _may_be_new(profile: Profile, frame: bytes) -> bool:
+    """Whether this may be a board that has not had a command since it was powered."""
+    return bool(frame) and profile.behaviour.is_blank_before_commands and is_blank(frame)
 
 
 def _question(profile: Profile, framing: Framing) -> bytes:
     codec = command_codec(profile, framing)
-    if framing is Framing.RS485:
-        # An RS-485 board answers valid commands only. ES without any motor leaves latched errors
-        # as they are; ES = 0 would clear them on some boards.
-        return codec.encode(codec.make(mode=_ENABLE_SYSTEM))
-    frame = codec.encode(codec.make())
-    return frame[:-1] + bytes([frame[-1] ^ 0xFF])
+    if framing is Framing.SPI:
+        frame = codec.encode(codec.make())
+        return frame[:-1] + bytes([frame[-1] ^ 0xFF])
+    # An RS-485 board answers valid commands only.
+    mode = _harmless_mode(profile)
+    return codec.encode(codec.make(mode=mode, timeout_ms=_LONGEST_TIMEOUT_MS if mode else 0))
 
 
-def _bring_in_step(profile: Profile, link: BoardLink) -> bool:
-    """Whether the board counts bytes across windows and was not at the start of a frame."""
-    if link.framing is not Framing.SPI or not profile.behaviour.is_receiver_shifted:
-        return False
-    size = profile.frame_size
-    stream = b"".join(link.exchange(_NONSENSE * size) for _ in range(3))
-    start = _find_frame(profile, stream)
-    if not start:
-        return False
-    link.realign(start % size)
-    return True
+def _harmless_mode(profile: Profile) -> int:
+    """Return the mode of a command that changes nothing on a board at rest.
+
+    Where ES = 0 would clear a latched error, that is ES without any motor; with a time-out, then.
+    """
+    is_cleared = profile.behaviour.errors_clear is ErrorsClear.SYSTEM_DISABLED_ONE_FRAME
+    return _ENABLE_SYSTEM if is_cleared else 0
 
 
-def _identify(subject: str, profile: Profile, link: BoardLink, frame: bytes) -> Finding:
+def _identify(subject: str, board: _Asked, frame: bytes) -> Finding:
     """Return why the reply is not one of the expected profile."""
-    is_silent = not frame or is_idle_line(frame)
-    found = [] if is_silent and link.framing is Framing.SPI else _find_other_profiles(profile, link)
+    profile, link = board.profile, board.link
+    found = _find_other_profiles(board)
     if found:
         names = " or ".join(found)
         size = reply_codec(PROFILES[found[0]], link.framing).size
@@ -143,7 +214,7 @@ def _identify(subject: str, profile: Profile, link: BoardLink, frame: bytes) -> 
             + ("; on the wire these two cannot be told apart" if len(found) > 1 else ""),
             "other-profile",
         )
-    if is_silent:
+    if not frame or is_idle_line(frame):
         how = f"the line is stuck at 0x{frame[0]:02x}" if frame else "nothing came back"
         return Finding(
             Level.PROBLEM,
@@ -162,40 +233,49 @@ def _identify(subject: str, profile: Profile, link: BoardLink, frame: bytes) -> 
     )
 
 
-def _find_other_profiles(expected: Profile, link: BoardLink) -> list[str]:
+def _find_other_profiles(board: _Asked) -> list[str]:
     """Return the profiles of another frame length that the board speaks."""
-    others = [p for p in PROFILES.values() if p.frame_size != expected.frame_size]
-    if link.framing is Framing.RS485:
-        return [other.name for other in others if _answers_as(other, link)]
-    window = max(profile.frame_size for profile in PROFILES.values())
-    # Longer than any frame, so wrong for most: what matters is what comes back.
-    stream = b"".join(link.exchange(_NONSENSE * window) for _ in range(4))
-    found = [(p, start) for p in others if (start := _find_frame(p, stream)) is not None]
-    for other, start in found[:1]:
-        # Leave a board that counts bytes across windows at the start of a frame.
-        missing = (start - len(stream)) % other.frame_size
-        if other.behaviour.is_receiver_shifted and missing:
-            link.realign(missing)
-    return [other.name for other, _ in found]
+    others = [p for p in PROFILES.values() if p.frame_size != board.profile.frame_size]
+    if board.link.framing is Framing.RS485:
+        return [other.name for other in others if _answers_as(other, board)]
+    window = _NONSENSE * max(profile.frame_size for profile in PROFILES.values())
+    found: list[Profile] = []
+    for _ in range(_ATTEMPTS):
+        board.pause()
+        # Longer than most frames, so none of them counts; a reply is at the window's beginning.
+        received = board.link.exchange(window)
+        found = [other for other in others if _begins_with_reply(other, received)]
+        if found:
+            break
+    shifted = [other for other in found if other.behaviour.is_receiver_shifted]
+    if shifted:
+        # A board that counts bytes across windows is left at the start of a frame, as it was.
+        board.link.realign(-board.metered.bytes % shifted[0].frame_size)
+    return [other.name for other in found]
 
 
-def _answers_as(profile: Profile, link: BoardLink) -> bool:
-    """Whether an RS-485 board answers a question of this profile.
+def _begins_with_reply(profile: Profile, received: bytes) -> bool:
+    codec = reply_codec(profile)
+    frame = received[: codec.size]
+    try:
+        codec.decode_raw(frame)
+    except ProtocolVersionError:
+        return is_blank(frame)
+    except ProtocolError:
+        return False
+    return True
+
+
+def _answers_as(profile: Profile, board: _Asked) -> bool:
+    """Whether an RS-485 board answers commands of this profile, which disable everything.
 
     The link waits for replies of another length and may cut this one, so only its header counts.
     """
-    received = link.exchange(_question(profile, link.framing))
-    return received.startswith(reply_codec(profile, link.framing).header)
-
-
-def _find_frame(profile: Profile, stream: bytes) -> int | None:
-    """Return where in a stream of bytes the first sound reply of a profile starts."""
-    codec = reply_codec(profile)
-    for start in range(len(stream) - codec.size + 1):
-        with contextlib.suppress(ProtocolError):
-            codec.decode_raw(stream[start : start + codec.size])
-            return start
-    return None
+    codec, link = command_codec(profile, Framing.RS485), board.link
+    header = reply_codec(profile, Framing.RS485).header
+    # The very first reply of some boards is unreadable.
+    answers = [link.exchange(codec.encode(codec.make())) for _ in range(_ATTEMPTS)]
+    return any(answer.startswith(header) for answer in answers)
 
 
 def _presence(subject: str, profile: Profile) -> Iterator[Finding]:
@@ -218,6 +298,15 @@ def _presence(subject: str, profile: Profile) -> Iterator[Finding]:
             "make sure that the robot file names the firmware that is on the board",
             code="alike",
         )
+    overflow_s = profile.behaviour.clock_overflow_s
+    if overflow_s is not None:
+        yield Finding(
+            Level.NOTE,
+            subject,
+            f"its clock overflows {overflow_s / 60.0:.1f} min after power-up, which is error 2 "
+            "while current flows: power it off and on before a long run",
+            code="clock-overflow",
+        )
 
 
 def _faulty(subject: str, fault: Fault) -> Finding:
@@ -225,11 +314,21 @@ def _faulty(subject: str, fault: Fault) -> Finding:
     return Finding(Level.PROBLEM, subject, text, fault.remedy, f"error-{fault.code}")
 
 
-def _hearing(subject: str, board: Board, sleep_until_ns: Callable[[int], None]) -> Finding:
-    """Check whether commands arrive, how many exchanges fail, and whether a fault comes up."""
+def _deaf(subject: str, link: BoardLink) -> Finding:
+    return Finding(
+        Level.PROBLEM,
+        subject,
+        f"it answers on {link.name}, but takes none of our commands: the echoed index stands still",
+        "check the wire from the computer to the board (MOSI) and its ground, then power the board "
+        "off and on",
+        "not-heard",
+    )
+
+
+def _hearing(subject: str, board: _Asked) -> Finding:
+    """Check how many exchanges fail, and whether a fault comes up."""
     for _ in range(_QUESTIONS):
-        # Not by a fixed grid: after a hold-up the questions would bunch, too fast for some boards.
-        sleep_until_ns(board.now_ns() + _PERIOD_NS)
+        board.pause()
         reading = board.exchange(board.command())
         fault = reading.values and board.profile.fault_of(reading.values.status)
         if fault:
@@ -244,8 +343,9 @@ def _hearing(subject: str, board: Board, sleep_until_ns: Callable[[int], None]) 
         for name, count in counts.items()
         if count and name not in ("exchanges", "valid", "unconfirmed", "late")
     )
+    is_bad = good + counts["consequent"] < _QUESTIONS * _GOOD_ENOUGH
     return Finding(
-        Level.PROBLEM if good < _QUESTIONS * _GOOD_ENOUGH else Level.WARNING,
+        Level.PROBLEM if is_bad else Level.WARNING,
         subject,
         f"only {good} of {_QUESTIONS} exchanges confirmed{late}: {details}",
         "the board has rebooted: check its supply"

@@ -9,6 +9,7 @@ from typing import Any
 from daq.boards.wire_limits import sum_problems
 from daq.loop.cycle import Cycle
 from daq.loop.process.watches import RecorderWatch
+from daq.loop.safety.board_watch import BoardWatch
 from daq.loop.tracks.homing import HomingRun
 from daq.loop.tracks.track import Track
 from daq.loop.tracks.upload import Upload
@@ -36,6 +37,7 @@ class Handler:
         cycle: Cycle,
         recorder: RecorderWatch,
         status: Callable[[], m.LoopStatus],
+        boards: BoardWatch,
         *,
         period_s: float,
         is_armed: bool,
@@ -47,6 +49,7 @@ class Handler:
         self._control = cycle.control
         self._output = cycle.output
         self._recorder = recorder
+        self._boards = boards
         self._period_s = period_s
         self._upload: Upload | None = None
         self._is_disabling = False
@@ -97,15 +100,16 @@ class Handler:
             text = "the loop was started without --arm: it moves no motor"
             raise RefusedError("not-now", text, reason="not-armed")
         for unit in self._cycle.units:
-            if unit.replies is None or unit.missed:
+            if not unit.is_answering:
                 text = f"{unit.title} does not answer: see `armature doctor`"
                 raise RefusedError("not-now", text, reason="no-answer")
-            if unit.is_enabled:
-                text = f"board {unit.port.name} has not switched off yet: try again"
-                raise RefusedError("not-now", text, reason="still-on")
             if unit.fault is not None:
                 text = f"board {unit.port.name} reports {unit.fault.meaning}. {unit.fault.remedy}"
                 raise RefusedError("not-now", text, reason="board-error")
+            if unit.is_enabled:
+                text = f"board {unit.port.name} has not switched off yet: try again"
+                raise RefusedError("not-now", text, reason="still-on")
+        self._boards.announce("enabling")
         self._control.switch_off()
         self._machine.enable()
         return {"state": self._machine.state.name.lower()}
@@ -284,9 +288,11 @@ class Handler:
             text = f"joint {name}: the trajectory reaches {speed_rad_s:.4g} rad/s, limit "
             text += f"{limit_rad_s:.4g} rad/s; if it overshoots, the robot stops"
             self._cycle.events.add("limit", text, severity="warning", source=name)
+        duration_s = upload.playback.cycles * self._period_s
+        self._boards.announce("the trajectory", duration_s)
         self._upload = None
         self._machine.activate(True)
-        return {"rows": upload.playback.rows, "duration_s": upload.playback.cycles * self._period_s}
+        return {"rows": upload.playback.rows, "duration_s": duration_s}
 
     def _play_stop(self, _command: m.PlayStop, _payload: bytes) -> object:
         if not self._is_led:

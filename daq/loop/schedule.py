@@ -25,6 +25,8 @@ class Chore(Enum):
     """Look after watchdog, session, recorder and gateway; in virtual time, show progress."""
     FOLLOWING = (13,)
     """Check that the joints follow their references."""
+    BOARDS = (15,)
+    """Look after what boards do slowly."""
     CLOSE_BATCH = (SAMPLES_PER_BATCH,)
     """Check the deadline budget and complete the batch."""
 

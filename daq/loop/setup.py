@@ -18,6 +18,7 @@ from daq.loop.io.loop_board import LoopBoard
 from daq.loop.output import Output, Sink
 from daq.loop.process.status import StatusMaker
 from daq.loop.process.watches import RecorderWatch
+from daq.loop.safety.board_watch import BoardWatch
 from daq.loop.safety.following import FollowingGuard
 from daq.loop.safety.machine import Machine
 from daq.loop.safety.monitor import BoardGuard, DeadlineBudget
@@ -38,6 +39,7 @@ class Loop:
     handler: Handler
     status: StatusMaker
     recorder: RecorderWatch
+    boards: BoardWatch
 
 
 def make_session(
@@ -131,10 +133,14 @@ def make_loop(
     )
     following = FollowingGuard(cycle.control, machine, events, robot.safety)
     cycle.schedule[Chore.FOLLOWING] = following.check
+    board_watch = BoardWatch(units, events, now_ns=now_ns)
+    cycle.schedule[Chore.BOARDS] = board_watch.check
     recorder = RecorderWatch(events, now_ns=now_ns)
     status = StatusMaker(
         robot, session, cycle, recorder, now_ns=now_ns, dropped=dropped, is_mock=is_mock
     )
-    handler = Handler(robot, cycle, recorder, status, period_s=period_s, is_armed=is_armed)
+    handler = Handler(
+        robot, cycle, recorder, status, board_watch, period_s=period_s, is_armed=is_armed
+    )
     cycle.schedule[Chore.PROMISES] = handler.step
-    return Loop(cycle, handler, status, recorder)
+    return Loop(cycle, handler, status, recorder, board_watch)

@@ -67,7 +67,7 @@ def _mock_rig(profile: str, faults: tuple[str, ...]) -> Iterator[Rig]:
     clock = VirtualClock()
     script = FaultScript([parse_fault(text) for text in faults], seed=1)
     link = mock_links(robot, clock, script)[0]
-    board = Board("bench", PROFILES[profile], link, now_ns=clock.now_ns)
+    board = Board("bench", PROFILES[profile], link, command_timeout_ms=255, now_ns=clock.now_ns)
     yield Rig("mock", board, lambda ms: clock.advance_ns(round(ms * 1e6)), None)
 
 
@@ -85,7 +85,7 @@ def _serial_rig(profile: str, faults: tuple[str, ...]) -> Iterator[Rig]:
         timeout_s = 0.02 if is_late else 0.1 if faults else REPLY_TIMEOUT_S
         link = open_link()
         with contextlib.closing(link):
-            board = Board("bench", PROFILES[profile], link)
+            board = Board("bench", PROFILES[profile], link, command_timeout_ms=255)
             yield Rig("serial", board, _sleep_ms, open_link)
 
 
@@ -102,7 +102,7 @@ def _spidev_rig(profile: str, faults: tuple[str, ...]) -> Iterator[Rig]:
 
         link = open_link()
         stack.callback(link.close)
-        board = Board("bench", PROFILES[profile], link)
+        board = Board("bench", PROFILES[profile], link, command_timeout_ms=255)
         yield Rig("spidev", board, _sleep_ms, open_link)
 
 

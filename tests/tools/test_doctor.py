@@ -75,9 +75,11 @@ def test_a_mock_can_run(armature: Armature, profile: str) -> None:
         assert finding.keys() == {"level", "subject", "text", "fix", "code"}
         assert finding["level"] in ("ok", "note", "warning")
     assert "50 of 50" in texts(report, "board bench")
-    others = {"arm": (), "uomodri": ("udriver2",), "udriver2": ("uomodri",)}[profile]
+    codes = {"arm": [], "uomodri": ["alike"], "udriver2": ["alike", "clock-overflow"]}[profile]
     notes = [f for f in findings_of(report, "board bench") if f["level"] == "note"]
-    assert [all(name in note["text"] for name in others) for note in notes] == [True] * len(others)
+    assert [note["code"] for note in notes] == codes
+    others = {"arm": (), "uomodri": ("udriver2",), "udriver2": ("uomodri",)}[profile]
+    assert all(name in notes[0]["text"] for name in others)
 
 
 def test_a_table_for_people(armature: Armature, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,8 +124,8 @@ def test_traffic_is_traced_on_stderr(armature: Armature) -> None:
     assert result.json["can_run"]
     sent = [line for line in result.err.splitlines() if line.startswith("mock:bench > mode=0x00")]
     received = [line for line in result.err.splitlines() if line.startswith("mock:bench < status=")]
-    assert len(sent) == 50
-    assert len(received) > 50
+    assert len(sent) >= 50
+    assert len(received) >= 50
 
 
 def test_what_the_wire_cannot_carry(armature: Armature, tmp_path: Path) -> None:

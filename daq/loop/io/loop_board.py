@@ -16,6 +16,11 @@ from firmware_protocol.fields import Fault
 from firmware_protocol.profile import ERROR_MASK
 from firmware_protocol.profiles import MODE_BITS, STATUS_BITS
 
+_MOTORS_ENABLED = STATUS_BITS["M1E"] | STATUS_BITS["M2E"]
+_MISSED_MAX = 3
+"""Cycles in a row without a sound reply from which on a board counts as one that does not answer:
+now and then an exchange is lost."""
+
 
 class LoopBoard:
     """A board and what the loop keeps about it.
@@ -27,7 +32,8 @@ class LoopBoard:
         failure: Why the device could not be used in the last exchange.
         outcome: How the last exchange went.
         outcome_byte: The same, packed.
-        ready_bits: What a status word is masked with, and is then, when all is well.
+        ready_bits: What a status word is masked with, and is then, when all is well: every motor in
+            use enabled and calibrated, no error. The bit SE of some boards says nothing of that.
         reply_frame: What came back in the last exchange, padded to its full size.
         expected_mask: What a reply's status word is masked with while it is as it should be,
         expected_status: and is then.
@@ -68,10 +74,13 @@ class LoopBoard:
             place = self.command_codec.place_of("isat_a", output)
             if place is not None:
                 self.command[place] = 1  # 0 would mean the board's own limit
+        self._mode_at, self._timeout_at = self._place("mode"), self._place("timeout_ms")
+        self._timestamp_at = self.reply_codec.place_of("timestamp_ms") or 0
+        self._timestamp_step_ns = profile.behaviour.timestamp_step_s * 1e9
         self._mode_when_enabled = MODE_BITS["ES"] | sum(
             MODE_BITS[f"EM{output}"] for output in outputs
         )
-        when_ready = STATUS_BITS["SE"] | sum(
+        when_ready = sum(
             STATUS_BITS[f"M{output}E"] | STATUS_BITS[f"M{output}R"] for output in outputs
         )
         self.ready_bits = when_ready | ERROR_MASK, when_ready
@@ -93,12 +102,16 @@ class LoopBoard:
     # --- commands ---------------------------------------------------------------------------------
 
     def enable(self) -> None:
-        """Switch the system and every connected motor on with the next command."""
-        self.command[0] = self._mode_when_enabled
+        """Switch the system, every connected motor and the watchdog on with the next command."""
+        self._command(self._mode_when_enabled, self.board.command_timeout_ms)
 
     def disable(self) -> None:
         """Switch everything off with the next command."""
-        self.command[0] = 0
+        self._command(0, 0)
+
+    def _command(self, mode: int, timeout_ms: int) -> None:
+        """Set both together: one without the other stops a board for good, or never."""
+        self.command[self._mode_at], self.command[self._timeout_at] = mode, timeout_ms
 
     def expect_ready(self, is_expected: bool) -> None:
         """Set whether every motor should be enabled, calibrated and without error from now on."""
@@ -158,6 +171,12 @@ class LoopBoard:
         self.transfer()
         self.read(began_ns)
 
+    def _place(self, name: str) -> int:
+        place = self.command_codec.place_of(name)
+        if place is None:
+            raise ValueError(f"every command has a field {name}")
+        return place
+
     def _miss(self) -> None:
         size = self.frame_size
         self.missed += 1
@@ -180,9 +199,21 @@ class LoopBoard:
         return 0 if self.replies is None else self.replies[0]
 
     @property
+    def is_answering(self) -> bool:
+        """Whether sound replies come, but for one or two that were lost just now."""
+        return self.replies is not None and self.missed < _MISSED_MAX
+
+    @property
     def is_enabled(self) -> bool:
-        """Whether the board says that its system is enabled."""
-        return bool(self.status & STATUS_BITS["SE"])
+        """Whether the board says that a motor is enabled."""
+        return bool(self.status & _MOTORS_ENABLED)
+
+    @property
+    def uptime_min_ns(self) -> int:
+        """How long the board has been on, at least: its time stamp wraps."""
+        if self.replies is None:
+            return 0
+        return round(self.replies[self._timestamp_at] * self._timestamp_step_ns)
 
     @property
     def bus_voltage_v(self) -> float:

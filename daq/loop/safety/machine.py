@@ -14,11 +14,15 @@ from daq.loop.io.axis import Axis, Law
 from daq.loop.io.loop_board import LoopBoard
 from daq.recording.states import State
 
-CALIBRATION_MAX_S = 10.0
+CALIBRATION_SLACK_S = 7.0
+"""How much longer than its firmware's usual time a calibration may take: some begin late."""
 _POWERED = (State.CALIBRATING, State.READY, State.ACTIVE, State.STOPPING)
 _NO_LAW = Law()
 _OUTLIER_A = 1.0
 """An outlier is further than this from the mean of the last ms, and than three times the mean."""
+_CALIBRATING_A, _CALIBRATING_RAD = 0.05, 0.1
+"""At the motor: less current and less travel than this is none. A calibrating rotor turns by an
+electrical turn, though what drives it need not show in the quadrature current."""
 
 
 def _present_a(axis: Axis) -> float:
@@ -48,8 +52,14 @@ class Machine:
         self._units = units
         self._axes: list[Axis] = [axis for unit in units for axis in unit.axes]
         self._events = events
+        self._period_s = period_s
         self._ramp_cycles = max(1, round(ramp_s / period_s))
-        self._calibration_cycles = round(CALIBRATION_MAX_S / period_s)
+        self._calibration_max_s = CALIBRATION_SLACK_S + max(
+            unit.board.profile.behaviour.calibration.duration_s for unit in units
+        )
+        self._calibration_cycles = round(self._calibration_max_s / period_s)
+        self._travel_rad: dict[int, float] = {}
+        self._alive: set[int] = set()
         self._cycles_in_state = 0
         self._after_stop = State.IDLE
         self._ramp_from_a: list[float] = []
@@ -75,6 +85,8 @@ class Machine:
                 axis.obey(_NO_LAW)
                 axis.refer(0.0, 0.0)
             unit.enable()
+        self._travel_rad = dict.fromkeys((axis.number for axis in self._axes), 0.0)
+        self._alive = set()
         self._enter(State.CALIBRATING, "enabled")
 
     def activate(self, is_active: bool) -> None:
@@ -134,16 +146,44 @@ class Machine:
             self._ramp()
         elif self.state is State.CALIBRATING:
             self._cycles_in_state += 1
+            self._look_for_life()
             if all(unit.is_ready for unit in self._units):
                 self._enter(State.READY, "calibrated")
             elif self._cycles_in_state > self._calibration_cycles:
-                names = ", ".join(u.port.name for u in self._units if not u.is_ready)
-                self.trip(
-                    f"calibration did not end within {CALIBRATION_MAX_S:g} s on board {names}: "
-                    "is every motor connected, does its rotor turn freely?",
-                    code="calibration",
-                    is_of_board=True,
-                )
+                self._give_up_calibration()
+
+    def _look_for_life(self) -> None:
+        """Note which motors have had current, or turned, since they were enabled."""
+        for axis in self._axes:
+            number = axis.number
+            # By the velocity: some boards report no position before calibration has ended.
+            self._travel_rad[number] += axis.velocity_rad_s * axis.motor_per_joint * self._period_s
+            if (
+                abs(axis.iq_mean_a) > _CALIBRATING_A
+                or abs(self._travel_rad[number]) > _CALIBRATING_RAD
+            ):
+                self._alive.add(number)
+
+    def _give_up_calibration(self) -> None:
+        late = [unit for unit in self._units if not unit.is_ready]
+        names = ", ".join(unit.port.name for unit in late)
+        dead = [
+            axis.joint.name
+            for unit in late
+            for axis in unit.axes
+            if axis.number not in self._alive and not unit.knows_position(axis)
+        ]
+        text = f"calibration did not end within {self._calibration_max_s:g} s on board {names}: "
+        if dead:
+            text += (
+                f"no current flowed in the motor of {', '.join(dead)}, and no error is reported; "
+                "likely its gate driver failed to initialise, which some firmwares report as no "
+                "code at all. Power the board off and on; if it stays so, check the supply and "
+                "the motor's wires, or change the board"
+            )
+        else:
+            text += "is every motor connected, does its rotor turn freely?"
+        self.trip(text, code="no-current" if dead else "calibration", is_of_board=True)
 
     def _begin_stop(self, after: State, reason: str) -> None:
         self._after_stop = after

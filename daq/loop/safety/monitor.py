@@ -164,8 +164,8 @@ class BoardGuard:
         if self._stale >= self._safety.stale_cycles:
             self._trip_board(
                 f"{self._unit.title}: {self._stale} replies in a row did not confirm our commands "
-                "(its index or clock stands still); likely the board hangs or another program "
-                "talks to it",
+                "(its index or clock stands still); likely the board hangs, hears nothing, or "
+                "another program talks to it",
                 "unconfirmed",
             )
             self._stale = 0
@@ -176,8 +176,10 @@ class BoardGuard:
             text = f"{unit.title} reports error {fault.code}, {fault.meaning}. {fault.remedy}"
             self._trip_board(f"{text} (`armature send reset`)", f"error-{fault.code}")
         else:
-            text = f"{unit.title} is no longer enabled, without reporting a fault; likely it has "
-            self._trip_board(f"{text}lost its supply and rebooted", "not-enabled")
+            text = (
+                f"{unit.title} is no longer ready, without reporting a fault; likely it has lost "
+            )
+            self._trip_board(f"{text}its supply and rebooted", "not-enabled")
 
     def _strike(self) -> None:
         if self._strikes.add("bus", self._safety.bus_voltage_cycles):

@@ -36,6 +36,7 @@ from daq.robot import parse_robot, robot_text
 from daq.robot.editing.edit import bench_text, with_velocity_gains
 from daq.samples.columns import ColumnDecoder
 from daq.stream import messages as m
+from hw_mocks.boards.motor_output import MotorState
 from hw_mocks.clock import VirtualClock
 from hw_mocks.mock_robot import MockRobot
 from hw_mocks.plants.effects import parse_effects
@@ -130,14 +131,15 @@ class Bench:
         return self
 
     def check_stopped(self) -> None:
-        """Whatever happened, no motor has current, and the boards were told so."""
+        """Whatever happened, no motor is driven, and the boards were told so."""
         assert self.run.is_over
         assert self.rig.state in (State.IDLE, State.FAULT)
         assert all(track.mode is Mode.OFF for track in self.rig.tracks)
         for board in range(len(self.rig.boards)):
-            assert all(command.mode & ES == 0 for command in self.rig.commands(board)[-3:])
+            assert all(command.mode & ES == 0 for command in self.rig.commands(board)[-2:])
         self.rig.step(20)  # the boards' own time-out, where a wire was cut
-        assert self.rig.iq_a[-1] == (0.0,) * len(self.rig.robot.joints)
+        driven = (MotorState.CALIBRATING, MotorState.RUNNING)
+        assert not any(output.state in driven for output in self.rig.outputs)
 
     @property
     def kinds(self) -> list[str]:

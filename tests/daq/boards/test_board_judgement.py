@@ -131,6 +131,20 @@ def test_a_clock_that_stands_still_is_noticed(bench: Bench) -> None:
     assert outcomes[-1] is Outcome.STALLED
 
 
+def test_counts_that_last_a_little_longer_than_a_millisecond_are_no_standstill(
+    bench: Bench,
+) -> None:
+    """Every thousandth reply says the same time stamp as the one before."""
+
+    def slow(reply: bytes) -> bytes:
+        counts = int((bench.link.milliseconds - 1) / 1.001)
+        return REPLY.encode(REPLY.decode(reply)._replace(timestamp_ms=counts & 0xFFFF))
+
+    bench.link.tamper = slow
+    assert {bench.cycle() for _ in range(5000)} == {Outcome.OK}
+    assert bench.board.counters.restarted == bench.board.counters.stalled == 0
+
+
 def test_a_pause_of_the_host_is_no_standstill_of_the_board(bench: Bench) -> None:
     def same_millisecond(reply: bytes) -> bytes:
         return REPLY.encode(REPLY.decode(reply)._replace(timestamp_ms=100))
@@ -147,11 +161,17 @@ def test_a_refused_command_takes_no_index(bench: Bench) -> None:
     assert bench.cycle() is Outcome.OK
 
 
-def test_every_command_has_a_time_out_and_enabling_without_one_is_refused(bench: Bench) -> None:
-    assert bench.board.command(mode=0x80).timeout_ms == 10
+@pytest.mark.parametrize("mode", [0x80, 0xC0, 0xFC, 0x00, 0x60, 0x7C])
+def test_a_time_out_comes_with_the_system_and_is_refused_the_other_way_round(
+    bench: Bench, mode: int
+) -> None:
+    is_enabled = bool(mode & 0x80)
+    assert bench.board.command(mode=mode).timeout_ms == (10 if is_enabled else 0)
+    assert bench.board.command(mode=mode, timeout_ms=20).timeout_ms == 20
     with pytest.raises(UnsafeCommandError) as caught:
-        bench.board.exchange(bench.board.command(mode=0xE0, timeout_ms=0))
+        bench.board.exchange(bench.board.command(mode=mode, timeout_ms=0 if is_enabled else 20))
     assert caught.value.board == bench.board.name
+    assert caught.value.timeout_ms == (0 if is_enabled else 20)
     assert bench.cycle() is Outcome.OK
 
 

@@ -59,11 +59,12 @@ def test_integers_tell_the_same_as_values(profile: str, faults: list[str]) -> No
     assert (by_raws.counters.corrupt > 0) is bool(faults)
 
 
-def test_a_system_without_a_time_out_is_refused() -> None:
+@pytest.mark.parametrize(("mode", "timeout_ms"), [(0x80, 0), (0xE0, 0), (0, 10), (0x60, 255)])
+def test_a_system_without_a_time_out_or_the_reverse_is_refused(mode: int, timeout_ms: int) -> None:
     board, _ = make("arm", [])
     codec = command_codec(PROFILES["arm"])
-    raws = list(codec.decode_raw(codec.encode(board.command(mode=0x80, timeout_ms=10))))
-    raws[1] = 0
+    raws = list(codec.decode_raw(codec.encode(board.command(mode=mode))))
+    raws[1] = timeout_ms
     with pytest.raises(UnsafeCommandError) as caught:
         board.prepare(raws)
     assert caught.value.board == "bench"

@@ -150,7 +150,7 @@ def assert_safe_stop_by_wire(rig: Rig, begun: int) -> None:
         commands = rig.commands(board)
         off = max(n for n, command in enumerate(commands) if command.mode & ES) + 1
         assert 49 <= off - begun <= 52
-        assert len(commands) - off >= 3, "one command may get lost on the way"
+        assert len(commands) - off >= 2, "the second shows that the first was taken"
         for motor in (0, 1):
             ramp = np.abs([command.iq_ff_a[motor] for command in commands[begun + 2 :]])
             assert (np.diff(ramp) <= 0).all()
@@ -158,14 +158,12 @@ def assert_safe_stop_by_wire(rig: Rig, begun: int) -> None:
 
 
 def test_an_exception_in_the_stop_itself_does_not_keep_boards_on() -> None:
-    """`Machine.step` is what is left then; without it the boards' own time-out must do."""
+    """`Machine.step` is what is left then; without it they are switched off at once."""
     rig = active_arm()
     break_machine(rig)
     with pytest.raises(BrokenError):
         rig.runner(duration_ns=1_000_000_000).run()
-    rig.clock.advance_ns(20_000_000)
-    rig.mock.advance_to(rig.clock.now_ns())
-    assert all(output.state is MotorState.SAFE for output in rig.outputs)
+    assert all(output.state is MotorState.IDLE for output in rig.outputs)
 
 
 def test_an_exception_while_idle_ends_at_once() -> None:
@@ -233,13 +231,13 @@ def test_ctrl_c_is_told_from_other_signals() -> None:
 def test_the_time_is_over() -> None:
     rig = Rig()
     assert rig.runner(duration_ns=50_000_000).run() is Ending.TIME_IS_OVER
-    assert rig.now == 50 + 3
+    assert rig.now == 50 + 2
     rig = active_arm()
     before = rig.now
     runner = rig.runner(duration_ns=100_000_000)
     runner.run()
     assert rig.state is State.IDLE
-    assert rig.now - before == 100 + 50 + 2
+    assert rig.now - before == 100 + 50 + 1
     assert runner.elapsed_ns == (rig.now - before) * 1_000_000
 
 
@@ -284,16 +282,17 @@ def test_an_agenda_says_why_it_cannot_go_on() -> None:
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_a_killed_host(profile: str) -> None:
-    """The board's own time-out, 10 ms and one more, whatever was going on."""
+    """The board's own time-out, 10 ms and what it may be late, whatever was going on."""
     rig = Rig("bench1", profile=profile).enable()
     rig.mode("velocity", 3.0)
     rig.step(500)
     (output,) = rig.outputs
     last_ns = rig.clock.now_ns()
-    rig.mock.advance_to(last_ns + 9_000_000)
+    rig.mock.advance_to(last_ns + 9_750_000)
     assert output.state is MotorState.RUNNING
-    rig.mock.advance_to(last_ns + 11_000_000)
-    assert output.state is MotorState.SAFE
+    slack_s = PROFILES[profile].behaviour.watchdog_slack_s
+    rig.mock.advance_to(last_ns + 10_500_000 + round(slack_s * 1e9))
+    assert output.state is MotorState.ERROR
     speed = abs(rig.mock.plant.motor_velocity_rad_s[0])
     if PROFILES[profile].behaviour.unpowered is Unpowered.BRAKE:
         assert output.iq_a * rig.mock.plant.motor_velocity_rad_s[0] < 0.0, "it brakes"
@@ -313,11 +312,11 @@ def test_a_hung_host_comes_back_to_a_fault() -> None:
     tripped = rig.now - 1
     rig.step(80)
     assert rig.state is State.FAULT
-    assert_safe_stop(rig, tripped - 1)
+    assert_safe_stop(rig, tripped - 2)
 
 
 def test_the_last_batch_is_handed_on() -> None:
     rig = Rig()
     rig.runner(duration_ns=47_000_000).run()
     headers: list[Header] = [header for header, _ in rig.batches]
-    assert [header.count for header in headers] == [20, 20, 10]
+    assert [header.count for header in headers] == [20, 20, 9]

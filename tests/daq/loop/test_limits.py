@@ -160,6 +160,8 @@ def test_the_safe_stop_begins_with_the_last_reply_that_is_too_much(limit: Limit)
 def test_one_reply_less_is_forgiven_and_forgotten() -> None:
     rig = active_arm()
     for name, limit in LIMITS.items():
+        if name == "cut short":
+            continue  # commands are cut as well: the board's own time-out is faster
         for _ in range(3):
             strike(rig, limit, limit.replies - 1)
             rig.step(3)
@@ -225,7 +227,7 @@ def test_a_board_clock_that_stands_still() -> None:
     assert_safe_stop(rig, tripped)
 
 
-DEVICE_FAILURES = {"vanish:at=0.4,board=1": "elbow", "io-error:at=0.4,for=5,board=0": "shoulder"}
+DEVICE_FAILURES = {"vanish:at=0.6,board=1": "elbow", "io-error:at=0.6,for=5,board=0": "shoulder"}
 
 
 @pytest.mark.parametrize(("fault", "name"), DEVICE_FAILURES.items(), ids=DEVICE_FAILURES)
@@ -245,12 +247,12 @@ def test_a_device_that_fails_stops_the_other_board_too(fault: str, name: str) ->
 
 
 def test_a_board_that_rebooted_is_no_longer_enabled() -> None:
-    fault = "brown-out:at=0.4,for=0.005,board=1"
+    fault = "brown-out:at=0.6,for=0.005,board=1"
     rig = Rig("laas4", posture_rad=POSTURE_RAD, faults=[fault]).enable().hold()
     rig.until(lambda: rig.state is State.STOPPING)
     tripped = rig.now - 1
     # Supply back after 5 ms; the first replies of a rebooted board still have to be believed.
-    assert 405 <= rig.now <= 410
+    assert 605 <= rig.now <= 610
     assert rig.machine.trip_code == "not-enabled"
     assert "board elbow on mock:elbow" in rig.machine.reason
     rig.step(80)
@@ -259,10 +261,10 @@ def test_a_board_that_rebooted_is_no_longer_enabled() -> None:
 
 
 def test_a_brown_out_that_lasts_is_silence() -> None:
-    fault = "brown-out:at=0.4,for=1,board=0"
+    fault = "brown-out:at=0.6,for=1,board=0"
     rig = Rig("laas4", posture_rad=POSTURE_RAD, faults=[fault]).enable().hold()
     rig.until(lambda: rig.state is State.STOPPING)
-    assert rig.now == 399 + 20
+    assert rig.now == 599 + 20
     tripped = rig.now - 1
     assert rig.machine.trip_code == "silent"
     assert "board shoulder" in rig.machine.reason
@@ -288,9 +290,9 @@ def test_every_error_of_every_board(profile: str, code: int, meaning: str, at_s:
         rig.hold(20)
         rig.until(lambda: rig.state is State.STOPPING)
     tripped = rig.now - 1
-    # The reply in the exchange of the error was made before it.
+    # The reply in the exchange of the error already says so, or the next one.
     struck = rig.script.events[0].time_ns // 1_000_000
-    assert 1 <= rig.now - struck <= 2
+    assert 0 <= rig.now - struck <= 2
     assert rig.machine.trip_code == f"error-{code}"
     assert "board bench on mock:bench" in rig.machine.reason and meaning in rig.machine.reason
     assert len(rig.event_texts("fault")) == 1
@@ -300,8 +302,8 @@ def test_every_error_of_every_board(profile: str, code: int, meaning: str, at_s:
 
 
 def test_a_calibration_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "CALIBRATION_MAX_S", 1.5)
-    rig = Rig("bench1", calibration_s=60.0)
+    monkeypatch.setattr(machine, "CALIBRATION_SLACK_S", -1.5)
+    rig = Rig("bench1", calibration_s=4.0)
     rig.step(3)
     rig.send(m.Enable())
     assert rig.until(lambda: rig.state is State.STOPPING) == pytest.approx(1500, abs=2)

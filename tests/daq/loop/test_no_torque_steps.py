@@ -15,7 +15,7 @@ from hw_mocks.plants.effects import PRESETS
 
 MODES = ("off", "hold", "position", "velocity", "current", "torque", "play")
 SMOOTH = PRESETS["none"]
-JUMP_MAX_A = 0.06
+JUMP_MAX_A = 0.065
 """Between two samples 1 ms apart, without noise and encoder steps. Currents are up to 0.7 A here.
 
 A reference that stood still for a single cycle would already make 5 A/rad · 62 rad/s · 1 ms =
