@@ -41,7 +41,7 @@ _MOVED_COUNTS = 12.0
 _STEP_MAX_S, _COAST_MAX_S = 0.5, 1.5
 _STEP_SPEED, _COAST_SPEED = 0.6, 0.08
 """Of the joint's speed limit: a step ends at the one, coasting at the other."""
-_BACK_SPEED, _BACK_SPEED_MIN, _BACK_MIN_S = 0.5, 0.02, 0.6
+_BACK_SPEED, _BACK_SPEED_MIN, _BACK_MIN_S = 0.8, 0.02, 0.6
 """Driving back: the speed while no plateau has settled at a higher one, of the limit, the slowest
 one that is tried, and how long it takes at least."""
 _MOVED_RAD = 0.05
@@ -406,10 +406,12 @@ class BenchRun:
 
     def _look(self) -> None:
         axis, per_joint = self._axis, self._motor_per_joint
+        # Without gains there is no reference: a board may count from far away.
+        led_rad = self._track.reference[0] if self._track.is_led else axis.position_rad
         look = Look(
             self._now_s,
             axis.position_rad * per_joint,
-            (self._track.reference[0] - axis.position_rad) * per_joint,
+            (led_rad - axis.position_rad) * per_joint,
             axis.velocity_rad_s * per_joint,
             axis.iq_a,
         )
