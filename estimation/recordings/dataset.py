@@ -237,8 +237,13 @@ class _Reader:
         is_held = self._effects.is_reference_held
         missing: FloatArray | float = 0.0
         kp_a_per_rad, kd_a_s_per_rad, _ = gains
-        # It is the reference that jumps, and a soft joint does not go at its speed.
-        speeds = reference_rad_s if self._effects.is_reply_fresh else dq_rad_s
+        speeds = dq_rad_s
+        if self._effects.is_reply_fresh and reference_rad_s is not None:
+            # It is the reference that jumps, and a soft joint does not go at its speed. The row's
+            # own is that of the coming frame, the one before that of the frame that ends.
+            speeds = 0.5 * (
+                reference_rad_s + np.concatenate([reference_rad_s[:1], reference_rad_s[:-1]])
+            )
         if is_held.any() and speeds is not None and kp_a_per_rad is not None:
             missing = self._held_nm_s * is_held * np.nan_to_num(kp_a_per_rad * speeds)
         # A single row has no rate.
