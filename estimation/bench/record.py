@@ -78,6 +78,7 @@ class JointRecord:
         reference_rad: Commanded motor angle.
         reference_rad_s: Commanded motor speed.
         kp_a_per_rad: Gain on the position error.
+        kd_a_s_per_rad: Gain on the velocity error.
         limit_a: Current limit; 0 for the board's own.
         temperature_degc: Of the winding; None where the board does not send it.
         bus_voltage_v: Of the supply; None where the board does not send it.
@@ -100,6 +101,7 @@ class JointRecord:
     reference_rad: FloatArray
     reference_rad_s: FloatArray
     kp_a_per_rad: FloatArray
+    kd_a_s_per_rad: FloatArray
     limit_a: FloatArray
     temperature_degc: FloatArray | None
     bus_voltage_v: FloatArray | None
@@ -111,6 +113,18 @@ class JointRecord:
     problem: str
     missing: int
     skipped: int
+
+    @property
+    def rad_s2_per_a(self) -> float:
+        """How fast a current speeds the motor up, by the robot file; 0 if it is not free to turn.
+
+        The link of a mounted joint is not known well enough.
+        """
+        if self.header.kind != "free":
+            return 0.0
+        drive, load_kg_m2 = self.joint.drive, self.joint.load_inertia_kg_m2 or 0.0
+        inertia_kg_m2 = drive.rotor_inertia_kg_m2 + load_kg_m2 / drive.gear_reduction**2
+        return self.drive.k_i_nm_per_a / inertia_kg_m2 if inertia_kg_m2 > 0.0 else 0.0
 
 
 def read_record(recording: Recording) -> JointRecord:
@@ -199,6 +213,7 @@ def read_record(recording: Recording) -> JointRecord:
         reference_rad=column("reference_position_rad") * drive.gear_reduction,
         reference_rad_s=column("reference_velocity_rad_s") * drive.gear_reduction,
         kp_a_per_rad=column("kp_a_per_rad"),
+        kd_a_s_per_rad=column("kd_a_s_per_rad"),
         limit_a=column("isat_a"),
         temperature_degc=optional("winding_temperature_degc"),
         bus_voltage_v=optional("bus_voltage_v", board),

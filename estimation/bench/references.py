@@ -8,7 +8,8 @@ replies say can be computed:
 
     Kp·(mean of r between two replies − mean of low-passed r at both), r(t) = θref(t) − ω·t.
 
-Of regular frames and a held reference that is Kp·ω·c (`estimation.recordings.board_effects`).
+Of regular frames and a held reference that is Kp·ω·c (`estimation.recordings.board_effects`). The
+motor responds to it, too little to matter within a millisecond but not within five (`VelocityLoop`).
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.signal
 
 from daq.recording import BoardBehaviour
 from estimation.types import FloatArray, Rows
 
+_GRID_S = 1e-4
+"""Steps in which the motor's response is computed."""
 LEAD_ROWS = 30
 """Frames before the first reply that its low-passed current may still show."""
 
@@ -39,63 +43,137 @@ class Commands:
     reference_rad_s: FloatArray
 
 
-def unseen_error_rad(
-    commands: Commands, behaviour: BoardBehaviour, speed_rad_s: float, rows: Rows
+def unseen_current_a(
+    commands: Commands,
+    behaviour: BoardBehaviour,
+    loop: VelocityLoop,
+    speed_rad_s: float,
+    rows: Rows,
 ) -> FloatArray:
-    """Return how much larger the position error was between two replies than they show.
+    """Return how much more the current was between two replies than they show.
 
     Args:
         commands: All that were sent from some frames before the first reply on.
         behaviour: Of the board; it states how old replies are.
+        loop: What the motor makes of it.
         speed_rad_s: Of the motor, on average.
         rows: The replies that count, rising.
 
     Returns:
         Between each two of them, shape (len(rows) - 1,).
     """
-    known = np.isfinite(commands.reference_rad) & np.isfinite(commands.reference_rad_s)
-    acts_s = commands.sent_s[known] + behaviour.command_delay_s
-    if not len(acts_s):
-        return np.zeros(len(rows) - 1)
-    slope_rad_s = -np.full(len(acts_s), speed_rad_s)
-    if behaviour.is_reference_advanced:
-        slope_rad_s += commands.reference_rad_s[known]
-    # In a frame that moves with the motor; from one command's beginning to the next one's.
-    start_rad = commands.reference_rad[known] - speed_rad_s * (acts_s - acts_s[0])
-    lasts_s = np.diff(acts_s)
-    end_rad = start_rad[:-1] + slope_rad_s[:-1] * lasts_s
-    passed = np.concatenate([[0.0], np.cumsum(0.5 * (start_rad[:-1] + end_rad) * lasts_s)])
-    lag_s = max(behaviour.current_lag_s, np.finfo(np.float64).tiny)
-    # y + τ·dy/dt = r has the solution r − slope·τ and a difference to it that fades away.
-    differences = _fading(start_rad, end_rad, slope_rad_s * lag_s, np.exp(-lasts_s / lag_s))
-
+    path = _ReferencePath(commands, behaviour, speed_rad_s)
     latched_s = commands.sent_s[rows] - behaviour.reply_age_s
-    number = np.clip(np.searchsorted(acts_s, latched_s, side="right") - 1, 0, None)
-    since_s = latched_s - acts_s[number]
-    now_rad = start_rad[number] + slope_rad_s[number] * since_s
-    integral = passed[number] + 0.5 * (start_rad[number] + now_rad) * since_s
-    filtered_rad = now_rad - slope_rad_s[number] * lag_s
-    filtered_rad += differences[number] * np.exp(-np.maximum(since_s, 0.0) / lag_s)
-    mean_rad = np.diff(integral) / np.diff(latched_s)
-    result: FloatArray = mean_rad - 0.5 * (filtered_rad[1:] + filtered_rad[:-1])
+    lag_s = max(behaviour.current_lag_s, np.finfo(np.float64).tiny)
+    mean_rad = np.diff(path.integral(latched_s)) / np.diff(latched_s)
+    error_rad = mean_rad - _middle(path.filtered(latched_s, lag_s))
+    return loop.kp_a_per_rad * error_rad + loop.unseen_response_a(path, latched_s, lag_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VelocityLoop:
+    """A motor under the board's law, around a constant speed.
+
+    While the reference stands, the motor slows down, and Kd makes up for some of it:
+
+        J/K_i·θ'' = i,  i = Kp·(r − θ) − Kd·ω,  ω low-passed.
+
+    Attributes:
+        kp_a_per_rad: Gain on the position error.
+        kd_a_s_per_rad: Gain on the velocity error.
+        rad_s2_per_a: K_i/J; 0 for a motor that is too heavy to respond within some frames.
+        velocity_lag_s: Of the velocity that the law sees.
+    """
+
+    kp_a_per_rad: float
+    kd_a_s_per_rad: float
+    rad_s2_per_a: float
+    velocity_lag_s: float
+
+    def unseen_response_a(
+        self, path: _ReferencePath, latched_s: FloatArray, lag_s: float
+    ) -> FloatArray:
+        """Return what the response of the motor adds, between each two replies."""
+        grid_s = np.arange(path.acts_s[0], latched_s[-1] + 2.0 * _GRID_S, _GRID_S)
+        r_rad = np.diff(path.integral(grid_s)) / _GRID_S
+        # −(Kp + Kd·s/(1 + s·τ))·θ/r, times 1 + s·τ.
+        x, kp, kd, tau = (
+            self.rad_s2_per_a,
+            self.kp_a_per_rad,
+            self.kd_a_s_per_rad,
+            self.velocity_lag_s,
+        )
+        numerator = [-x * kp * (kp * tau + kd), -x * kp * kp]
+        denominator = [tau, 1.0, x * (kd + kp * tau), x * kp]
+        is_late = [np.array([lag_s, 1.0]), np.array([1.0])]
+        late_a, now_a = (
+            _discrete(numerator, np.polymul(denominator, lag), r_rad - r_rad[0]) for lag in is_late
+        )
+        steps = np.concatenate([[0.0], np.cumsum(_middle(now_a)) * _GRID_S])
+        means_a = np.diff(np.interp(latched_s, grid_s[:-1], steps)) / np.diff(latched_s)
+        result: FloatArray = means_a - _middle(np.interp(latched_s, grid_s[:-1], late_a))
+        return result
+
+
+def _discrete(numerator: list[float], denominator: FloatArray, values: FloatArray) -> FloatArray:
+    """Return what a continuous filter makes of values that hold for a step of the grid each."""
+    b, a, _ = scipy.signal.cont2discrete((numerator, denominator), _GRID_S)
+    result: FloatArray = scipy.signal.lfilter(b.ravel(), a, values)
     return result
 
 
-def _fading(
-    start_rad: FloatArray, end_rad: FloatArray, lags_rad: FloatArray, left: FloatArray
-) -> FloatArray:
-    """Return by how much the low-passed error differs from r − slope·τ where each command begins.
+def _middle(values: FloatArray) -> FloatArray:
+    result: FloatArray = 0.5 * (values[1:] + values[:-1])
+    return result
 
-    Args:
-        start_rad: r where each command begins, shape (n,).
-        end_rad: And ends, all but the last, shape (n - 1,).
-        lags_rad: slope·τ, shape (n,).
-        left: Which share of a difference each command leaves, shape (n - 1,).
+
+class _ReferencePath:
+    """The reference of a board, seen from a frame that moves with the motor: r.
+
+    Attributes:
+        acts_s: When each command begins to act.
     """
-    # It goes on smoothly where r jumps and its slope changes.
-    jumps = (end_rad - lags_rad[:-1]) - (start_rad[1:] - lags_rad[1:])
-    difference, differences = 0.0, [0.0]
-    for share, jump in zip(left.tolist(), jumps.tolist(), strict=True):
-        difference = difference * share + jump
-        differences.append(difference)
-    return np.array(differences)
+
+    def __init__(self, commands: Commands, behaviour: BoardBehaviour, speed_rad_s: float) -> None:
+        known = np.isfinite(commands.reference_rad) & np.isfinite(commands.reference_rad_s)
+        self.acts_s = commands.sent_s[known] + behaviour.command_delay_s
+        self._slope_rad_s = np.full(len(self.acts_s), -speed_rad_s)
+        if behaviour.is_reference_advanced:
+            self._slope_rad_s += commands.reference_rad_s[known]
+        self._start_rad = commands.reference_rad[known] - speed_rad_s * (
+            self.acts_s - self.acts_s[0]
+        )
+        lasts_s = np.diff(self.acts_s)
+        self._end_rad = self._start_rad[:-1] + self._slope_rad_s[:-1] * lasts_s
+        steps = 0.5 * (self._start_rad[:-1] + self._end_rad) * lasts_s
+        self._passed = np.concatenate([[0.0], np.cumsum(steps)])
+
+    def integral(self, t_s: FloatArray) -> FloatArray:
+        """Of r, from when the first command acts."""
+        number, since_s, now_rad = self._at(t_s)
+        result: FloatArray = (
+            self._passed[number] + 0.5 * (self._start_rad[number] + now_rad) * since_s
+        )
+        return result
+
+    def filtered(self, t_s: FloatArray, lag_s: float) -> FloatArray:
+        """Return r through a low-pass of first order: y + τ·dy/dt = r."""
+        # It has the solution r − slope·τ, and a difference to it that fades away. The difference
+        # goes on smoothly where r jumps and its slope changes.
+        late_rad = self._slope_rad_s * lag_s
+        jumps = (self._end_rad - late_rad[:-1]) - (self._start_rad[1:] - late_rad[1:])
+        left = np.exp(-np.diff(self.acts_s) / lag_s)
+        difference, differences = 0.0, [0.0]
+        for share, jump in zip(left.tolist(), jumps.tolist(), strict=True):
+            difference = difference * share + jump
+            differences.append(difference)
+        number, since_s, now_rad = self._at(t_s)
+        fading = np.array(differences)[number] * np.exp(-np.maximum(since_s, 0.0) / lag_s)
+        result: FloatArray = now_rad - late_rad[number] + fading
+        return result
+
+    def _at(self, t_s: FloatArray) -> tuple[Rows, FloatArray, FloatArray]:
+        """Which command acts, for how long already, and r."""
+        number = np.clip(np.searchsorted(self.acts_s, t_s, side="right") - 1, 0, None)
+        since_s = t_s - self.acts_s[number]
+        return number, since_s, self._start_rad[number] + self._slope_rad_s[number] * since_s

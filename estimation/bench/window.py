@@ -23,7 +23,7 @@ import numpy as np
 import scipy.signal
 
 from estimation.bench.record import JointRecord, Span
-from estimation.bench.references import LEAD_ROWS, Commands, unseen_error_rad
+from estimation.bench.references import LEAD_ROWS, Commands, VelocityLoop, unseen_current_a
 from estimation.recordings.board_effects import held_delay_s
 from estimation.types import Flags, FloatArray
 
@@ -106,11 +106,15 @@ class PlateauWindow:
             reference_rad=record.reference_rad[part],
             reference_rad_s=record.reference_rad_s[part],
         )
-        way_rad, time_s = (
-            values[rows[-1]] - values[rows[0]] for values in (record.angle_rad, record.t_s)
+        way_rad = record.angle_rad[rows[-1]] - record.angle_rad[rows[0]]
+        speed_rad_s = float(way_rad / (record.t_s[rows[-1]] - record.t_s[rows[0]]))
+        loop = VelocityLoop(
+            kp_a_per_rad=float(np.nanmean(record.kp_a_per_rad[rows])),
+            kd_a_s_per_rad=float(np.nanmean(record.kd_a_s_per_rad[rows])),
+            rad_s2_per_a=record.rad_s2_per_a,
+            velocity_lag_s=record.behaviour.velocity_lag_s,
         )
-        error_rad = unseen_error_rad(commands, record.behaviour, way_rad / time_s, rows - first)
-        return float(np.nanmean(record.kp_a_per_rad[rows])) * error_rad
+        return unseen_current_a(commands, record.behaviour, loop, speed_rad_s, rows - first)
 
     def mean_iq_a(self) -> float:
         """Over the turned angle; of a mounted joint between exactly the same angles always."""

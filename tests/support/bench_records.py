@@ -522,6 +522,7 @@ class BenchTest:
             behaviour=behaviour_in_1_1("arm"),
             seq=seq.astype(np.int64),
             reference_rad=np.zeros(len(seq)),
+            kd_a_s_per_rad=np.zeros(len(seq)),
             **{name: self.column(name) for name in FRESH},  # type: ignore[arg-type]
             transfer_s=np.full(len(seq), TRANSFER_S),
             **optional,
