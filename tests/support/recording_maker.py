@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from older_formats import as_format, behaviour_in_1_1
 
 from daq.recording import BoardBehaviour, RecordingWriter
 from daq.recording.info import RecordingInfo
 from daq.recording.layout import COLUMNS, ColumnAxis
 from daq.robot import parse_robot, robot_text
+from tests.support.older_formats import as_format, behaviour_in_1_1
 
 Array = np.ndarray[Any, np.dtype[Any]]
 START_T_NS, START_UTC_NS = 5_000_000_000, 1_700_000_000_000_000_000
