@@ -104,7 +104,7 @@ class SpiBoards:
         )
         if is_understood:
             wire.board.clock_hz = transfer.speed_hz
-            received = wire.shift(transfer.tx, now_ns)
+            received = wire.shift(transfer.tx, now_ns, transfer.reply)
             if received == errno.ENODEV:
                 self._server.remove(transfer.device)  # before the program can look for it
             return received

@@ -9,7 +9,8 @@ replies say can be computed:
     Kp·(mean of r between two replies − mean of low-passed r at both), r(t) = θref(t) − ω·t.
 
 Of regular frames and a held reference that is Kp·ω·c (`estimation.recordings.board_effects`). The
-motor responds to it, too little to matter within a millisecond but not within five (`VelocityLoop`).
+motor responds to it: too little to matter within a millisecond, but not within five
+(`VelocityLoop`).
 """
 
 from __future__ import annotations

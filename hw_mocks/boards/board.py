@@ -210,16 +210,18 @@ class MockBoard:
         self.settle()
         return received
 
-    def shift(self, sent: bytes) -> bytes:
+    def shift(self, sent: bytes, prepared: bytes | None = None) -> bytes:
         """Exchange the bytes of a window; what came in waits for `settle`.
 
-        The reply is rebuilt until the window begins; only commands are counted across windows.
+        The reply is rebuilt until the window begins, unless a prepared one has gone out already;
+        only commands are counted across windows.
         """
         self.settle()
         if not self.is_powered:
             return bytes(len(sent))
         began_ns = max(self._now_ns, self.line_ns)
-        reply = self._reply(self._spi.reply, began_ns)
+        reply = self._reply(self._spi.reply, began_ns) if prepared is None else prepared
+        self._replies.note_sent()
         gap_ns = began_ns - self._last_window_ns
         self._last_window_ns, self._usual_gap_ns = began_ns, int(gap_ns)
         self._acts_ns = began_ns + int(len(sent) * 8e9 / self.clock_hz)
@@ -287,6 +289,7 @@ class MockBoard:
             while frame := finder.take():
                 # The reply was made before the command is looked at.
                 replies.append(self._rs485_reply())
+                self._replies.note_sent()
                 self._acts_ns = self._now_ns
                 self._accept(frame, finder.codec)
         return replies

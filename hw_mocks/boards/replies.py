@@ -71,11 +71,16 @@ class ReplyMaker:
         names = [field.name for field, _ in flat]
         self._index_at = names.index("index")
         self._second_at = names.index("motor_position_rad") + 1
+        self._made: list[int] | None = None
         self._before: list[int] | None = None
 
     def forget(self) -> None:
         """Have sent nothing yet."""
-        self._before = None
+        self._made = self._before = None
+
+    def note_sent(self) -> None:
+        """Note that the last reply has gone out: the next may be torn from it."""
+        self._before = self._made
 
     def status(self, mode: int | None, error: int) -> int:
         """Return the status word after a command's mode; None before there was one."""
@@ -150,7 +155,7 @@ class ReplyMaker:
 
     def _torn(self, raws: list[int]) -> list[int]:
         """Return a reply that was sent while it was rewritten: its first words are older."""
-        before, self._before = self._before, raws
+        before, self._made = self._before, raws
         if before is None or self._chance.random() >= self._torn_share:
             return raws
         at = self._second_at

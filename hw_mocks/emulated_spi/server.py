@@ -58,6 +58,8 @@ class SpiTransfer(NamedTuple):
     bits_per_word: int
     speed_hz: int
     started_ns: int
+    reply: bytes | None = None
+    """The prepared reply, if the program has taken it."""
 
 
 class SpidevServer:
@@ -215,7 +217,18 @@ class SpidevServer:
         """Tell the board of a window that took its prepared reply."""
         if window is not None:
             started_ns = min(window.started_ns, time.monotonic_ns())
-            self._ask(device, window.sent, DEFAULT_BITS_PER_WORD, window.speed_hz, started_ns)
+            self._ask(
+                device,
+                SpiTransfer(
+                    device.name,
+                    window.sent,
+                    device.mode,
+                    DEFAULT_BITS_PER_WORD,
+                    window.speed_hz,
+                    started_ns,
+                    device.reply,
+                ),
+            )
 
     def _withdraw(self, device: Device) -> None:
         """Let no program take the prepared reply, unless one has it already."""
@@ -314,18 +327,16 @@ class SpidevServer:
             return errno.EINVAL, b""
         self._withdraw(device)
         speed_hz = speed_hz or device.speed_hz
-        result = self._ask(device, tx, bits_per_word, speed_hz, time.monotonic_ns())
+        started_ns = time.monotonic_ns()
+        transfer = SpiTransfer(device.name, tx, device.mode, bits_per_word, speed_hz, started_ns)
+        result = self._ask(device, transfer)
         return (result, b"") if isinstance(result, int) else (0, result)
 
-    def _ask(
-        self, device: Device, tx: bytes, bits_per_word: int, speed_hz: int, started_ns: int
-    ) -> bytes | int:
+    def _ask(self, device: Device, transfer: SpiTransfer) -> bytes | int:
         self._finish_work(device)
         self._transfers += 1
         device.is_at_work = True
         # Stay awake for a program that asks its boards in turn, or one board as fast as it can.
-        is_rapid = started_ns * 1e-9 - device.ready_s < _RAPID_S
+        is_rapid = transfer.started_ns * 1e-9 - device.ready_s < _RAPID_S
         self._spin_until_s = time.monotonic() + (_RAPID_S if is_rapid else _SPIN_S)
-        return self._answer(
-            SpiTransfer(device.name, tx, device.mode, bits_per_word, speed_hz, started_ns)
-        )
+        return self._answer(transfer)

@@ -27,27 +27,31 @@ class FaultyWire:
         self.board.settle()
         return received
 
-    def shift(self, sent: bytes, now_ns: int) -> bytes | int:
-        """Make the same window, but let the board act on it only at its `settle`."""
+    def shift(self, sent: bytes, now_ns: int, prepared: bytes | None = None) -> bytes | int:
+        """Make the same window, but let the board act on it only at its `settle`.
+
+        A reply that was prepared is what the host has got already; then no fault strikes.
+        """
         self.board.line_ns = now_ns
         if self._script.is_empty or not sent:
-            return self.board.shift(sent)
+            return self.board.shift(sent, prepared)
         held = hold_board(self.board, self._script, self.number, now_ns)
         if FaultKind.VANISH in held:
             return errno.ENODEV
         if FaultKind.IO_ERROR in held:
             return errno.EIO
         fault = self._script.strike(self.number, now_ns)
-        received = self._struck(fault, sent, now_ns) if fault else self._window(sent)
+        received = self._struck(fault, sent, now_ns) if fault else self._window(sent, prepared)
         if FaultKind.STUCK_LOW in held:
             received = bytes(len(sent))
         if FaultKind.STUCK_HIGH in held:
             received = b"\xff" * len(sent)
         return received
 
-    def _window(self, sent: bytes) -> bytes:
+    def _window(self, sent: bytes, prepared: bytes | None = None) -> bytes:
         """Return an exchange as it should be; what the board sends is remembered for `repeat`."""
-        received = self.board.transfer(sent)
+        received = self.board.shift(sent, prepared)
+        self.board.settle()
         if len(sent) == self.board.profile.frame_size:
             self._last_reply = received
         return received
