@@ -13,6 +13,7 @@ import pytest
 from commands import armature
 
 from daq.recording import open_recording
+from daq.recording.states import State
 
 pytestmark = pytest.mark.compiler
 
@@ -37,9 +38,13 @@ def check_file(summary: dict[str, Any], file: Path) -> None:
         assert recording.gaps == ()
         assert np.array_equal(recording["seq"][:], np.arange(summary["cycles"]))
         assert int(recording["skipped"][:].sum()) == summary["skipped"]
-        # Samples keep to the grid of periods; what was skipped is between them.
-        steps = np.diff(recording["t_ns"][:] - recording["wake_ns"][:])
-        assert np.array_equal(steps, (1 + recording["skipped"][:-1].astype(np.int64)) * 1_000_000)
+        # Samples keep to the grid of periods; what was skipped is between them. While boards
+        # calibrate, and a moment longer, the grid moves to and fro.
+        steps_ns = np.diff(recording["t_ns"][:] - recording["wake_ns"][:])
+        periods_ns = (1 + recording["skipped"][:-1].astype(np.int64)) * 1_000_000
+        assert (np.abs(steps_ns - periods_ns) <= 20_000).all()
+        is_before = np.cumsum(recording["state"][1:] != State.IDLE) == 0
+        assert np.array_equal(steps_ns[is_before], periods_ns[is_before])
     assert [path.name for path in file.parent.glob("*.h5*")] == [file.name]
 
 
