@@ -59,6 +59,7 @@ class Axis:
         motor_offset_rad: Joint angle = direction · (position on the wire + this) / gear reduction.
         is_homed: Whether positions are the joint's own.
         is_fenced: Whether Kp and Ki were taken away at the wire's fence; the reader clears it.
+        rollovers: How often its position has wrapped on the wire.
         current_max_a: What may be commanded.
         isat_a: What the board lets through, in the wire's steps.
         low_rad: The position's lower limit; none until homed.
@@ -119,6 +120,7 @@ class Axis:
         "nm_per_a",
         "number",
         "position_rad",
+        "rollovers",
         "speed_max_rad_s",
         "velocity_rad_s",
         "wire",
@@ -189,7 +191,7 @@ class Axis:
         self.speed_max_rad_s = joint.limits.velocity_max_rad_s
 
         self.velocity_rad_s = self.iq_a = self.iq_mean_a = 0.0
-        self._last_raw = 0
+        self._last_raw = self.rollovers = 0
         self.forget_home()
 
     # --- reading ----------------------------------------------------------------------------------
@@ -241,6 +243,7 @@ class Axis:
         return self.position_rad * self.motor_per_joint
 
     def _unwrap(self, step_raw: int) -> None:
+        self.rollovers += 1
         self._slacken()  # the board takes the reference to be a whole range away now
         turns = -round(step_raw / self._span_raw)
         self._place(self.motor_offset_rad + turns * self._span_raw * self._lsb_rad)
@@ -324,6 +327,11 @@ class Axis:
             raws[self._kp_at], self.is_fenced = 0, True
         if self.has_integrator and raws[self._ki_at]:
             raws[self._ki_at], self.is_fenced = 0, True
+
+    @property
+    def error_rad(self) -> float:
+        """How far the reference on the wire is from the motor, as its board takes it."""
+        return (self._raws[self._reference_at] - self._last_raw) * self._lsb_rad
 
     def feed(self, iq_ff_a: float) -> None:
         """Write the feed-forward current of the next command, at the motor, within the limit."""

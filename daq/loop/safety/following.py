@@ -48,9 +48,13 @@ class FollowingGuard:
         """Look at all joints."""
         now_ns, before_ns = self._events.t_ns, self._checked_ns
         self._checked_ns = now_ns
+        elapsed_s = 1e-9 * (now_ns - before_ns)
+        if self._machine.state in (State.READY, State.ACTIVE):
+            for track in self._control.tracks:
+                track.mind_integral(elapsed_s)
         if self._machine.state is not State.ACTIVE:
             return
-        ahead_s = max(CHECK_S, _CHECKS_AHEAD * 1e-9 * (now_ns - before_ns))
+        ahead_s = max(CHECK_S, _CHECKS_AHEAD * elapsed_s)
         for number, track in enumerate(self._control.tracks):
             if track.axis.is_fenced:
                 self._trip_at_fence(track)

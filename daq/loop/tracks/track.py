@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from daq.boards.wire_range import BLEND_S
 from daq.loop.io.axis import Axis, Law
+from daq.loop.tracks.idle_integral import IdleIntegralWatch
 from daq.motion.moves import Motion
 from daq.recording.states import Mode
 from daq.robot import Gains
@@ -43,6 +44,7 @@ class Track:
         self._change = Law()
         self._blend_cycles = max(1, round(BLEND_S / period_s))
         self._blending = 0
+        self._idle_integral = IdleIntegralWatch(axis)
 
     @property
     def is_busy(self) -> bool:
@@ -59,6 +61,12 @@ class Track:
         """Whether its reference matters: with all gains at zero it does not."""
         law = self._law
         return bool(law.kp_a_per_rad or law.kd_a_s_per_rad or law.ki_a_per_rad_s)
+
+    @property
+    def lacks_ki(self) -> bool:
+        """Whether it goes without the Ki that it should have: the board's integral is not known."""
+        gains = self._gains.get(self.mode, _NO_GAINS)
+        return bool(self.axis.has_integrator and gains.ki_a_per_rad_s > self._goal.ki_a_per_rad_s)
 
     @property
     def is_slack(self) -> bool:
@@ -106,9 +114,10 @@ class Track:
         """Drop every control law at once: the motors have no current any more."""
         self.mode = Mode.OFF
         self._motion = None
-        self._law = Law()
+        self._law, self._goal = Law(), Law()
         self._blending = 0
         self.reference = (0.0, 0.0, 0.0)
+        self._idle_integral.clear()
 
     def shift(self, offset_rad: float) -> None:
         """Shift all positions with the joint's zero; nothing moves."""
@@ -152,6 +161,13 @@ class Track:
             axis.feed(self._law.iq_ff_a + torque_nm * axis.amperes_per_nm)
         self.reference = position_rad, velocity_rad_s, torque_nm
 
+    def mind_integral(self, elapsed_s: float) -> None:
+        """Keep up with what the board's integral may be while Ki = 0; called now and then."""
+        if self._law.ki_a_per_rad_s:
+            self._idle_integral.clear()
+        else:
+            self._idle_integral.follow(elapsed_s, is_led=self.is_led or self._blending > 0)
+
     def _absorb_torque(self) -> None:
         """Let the law slew away the torque of a motion that ends."""
         position_rad, velocity_rad_s, torque_nm = self.reference
@@ -161,6 +177,8 @@ class Track:
     def _slew(self, gains: Gains, ff_a: float) -> None:
         law, share = self._law, 1.0 / self._blend_cycles
         ki = gains.ki_a_per_rad_s if self.axis.has_integrator else 0.0
+        if ki and not law.ki_a_per_rad_s and not self._idle_integral.is_small(ki):
+            ki = 0.0
         self._goal = goal = Law(gains.kp_a_per_rad, gains.kd_a_s_per_rad, ki, ff_a)
         self._change = Law(
             share * (goal.kp_a_per_rad - law.kp_a_per_rad),

@@ -10,7 +10,8 @@ from daq.stream import messages as m
 
 
 def arm(joint4_rad: float = 0.0) -> Rig:
-    return Rig("laas4", posture_rad=(0.0, -1.57, 0.0, joint4_rad)).enable().home_by_truth()
+    rig = Rig("laas4", posture_rad=(0.0, -1.57, 0.0, joint4_rad), calibration_s=0.2)
+    return rig.enable().home_by_truth()
 
 
 def test_a_joint_that_cannot_follow_stops_the_robot() -> None:

@@ -227,7 +227,8 @@ def test_positions_of_a_turning_motor_are_not_torn() -> None:
             errors.append(history[-1] - zero_rad - axis.position_rad)
         wire = np.array([reply.motor_position_rad[1] for reply in rig.replies(1)[began:]])
         speeds = np.diff(wire) / 1e-3 / axis.motor_per_joint
-        assert np.abs(speeds - speed_rad_s).max() > 0.5, "the wire's are"
+        if abs(speed_rad_s) > 0.1:
+            assert np.abs(speeds - speed_rad_s).max() > 0.5, "the wire's are"
         count_rad = math.tau / 4096 / axis.motor_per_joint
         assert np.ptp(errors) < 2.2e-3 * abs(speed_rad_s) + 2 * count_rad
         assert true_rad_s(rig, 3) == pytest.approx(speed_rad_s, rel=0.1, abs=0.02)
