@@ -9,8 +9,9 @@ counts:
   is used whole: nobody commanded anything there.
 - Values that are numbers (`estimation.recordings.spikes`), and commands that the joint's
   board can be sent.
-- A reply is older than the command beside it: what row k measured was latched when exchange k - 1
-  ended, and until then command k - 2 was obeyed. The first two rows of a mode show the one before.
+- A reply is older than the command beside it. What row k measured was latched shortly before that
+  exchange, and before the one at k - 1 had ended where a recording does not say (format 1.1): until
+  then command k - 2 was obeyed. The first two rows of a mode may show the one before.
 - Where the zero of a joint changes (`joint_is_homed`), positions jump: a segment ends there, too.
 """
 

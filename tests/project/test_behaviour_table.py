@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from firmware_protocol.behaviour import Behaviour, Calibration
 
-TESTS = Path(__file__).parents[1]
-TABLE = TESTS / "BEHAVIOUR.md"
+PROJECT = Path(__file__).parents[2]
+TABLE = PROJECT / "tests" / "BEHAVIOUR.md"
 NOT_MODELLED = re.compile(r"not modelled: \S.{20,}", re.DOTALL)
-PIN = re.compile(r"`([\w/]+\.py)::(\w+)`")
+PIN = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 FIELD = re.compile(r"`(?:(calibration)\.)?(\w+)`")
 
 
@@ -39,7 +39,7 @@ def rows() -> list[Row]:
 
 @cache
 def functions_of(path: str) -> frozenset[str]:
-    tree = ast.parse((TESTS / path).read_text(encoding="utf-8"))
+    tree = ast.parse((PROJECT / path).read_text(encoding="utf-8"))
     return frozenset(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
 
 
@@ -59,7 +59,7 @@ def test_every_test_that_is_named_exists() -> None:
         f"{row.name}: {path}::{name}"
         for row in rows()
         for path, name in PIN.findall(row.pins)
-        if not (TESTS / path).is_file() or name not in functions_of(path)
+        if not (PROJECT / path).is_file() or name not in functions_of(path)
     ]
     assert missing == []
 
