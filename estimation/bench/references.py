@@ -16,6 +16,7 @@ motor responds to it: too little to matter within a millisecond, but not within 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy.signal
@@ -44,13 +45,25 @@ class Commands:
     reference_rad_s: FloatArray
 
 
-def unseen_current_a(
+class Unseen(NamedTuple):
+    """How much more the current was between each two replies than they show, shape (n,) each.
+
+    Attributes:
+        reference_a: By what the references did.
+        response_a: By what the motor made of it, as far as its inertia is known.
+    """
+
+    reference_a: FloatArray
+    response_a: FloatArray
+
+
+def unseen_current(
     commands: Commands,
     behaviour: BoardBehaviour,
     loop: VelocityLoop,
     speed_rad_s: float,
     rows: Rows,
-) -> FloatArray:
+) -> Unseen:
     """Return how much more the current was between two replies than they show.
 
     Args:
@@ -59,16 +72,14 @@ def unseen_current_a(
         loop: What the motor makes of it.
         speed_rad_s: Of the motor, on average.
         rows: The replies that count, rising.
-
-    Returns:
-        Between each two of them, shape (len(rows) - 1,).
     """
     path = _ReferencePath(commands, behaviour, speed_rad_s)
     latched_s = commands.sent_s[rows] - behaviour.reply_age_s
     lag_s = max(behaviour.current_lag_s, np.finfo(np.float64).tiny)
     mean_rad = np.diff(path.integral(latched_s)) / np.diff(latched_s)
     error_rad = mean_rad - _middle(path.filtered(latched_s, lag_s))
-    return loop.kp_a_per_rad * error_rad + loop.unseen_response_a(path, latched_s, lag_s)
+    response_a = loop.unseen_response_a(path, latched_s, lag_s)
+    return Unseen(loop.kp_a_per_rad * error_rad, response_a)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,8 @@ SATURATED = 0.95
 INVALID_SHARE, GAP_MAX_S = 0.02, 0.05
 SLIP_SHARE = 0.5
 """Of the usual current: where it falls below this, the gear does not grip."""
+RESPONSE_MAX = 0.05
+"""Of the current: it is known only as well as the motor's inertia, to a quarter or so."""
 _ROWS_MIN = 20
 _CURRENT_MIN_A = 0.01
 """Fewer say nothing about a gear."""
@@ -54,6 +56,7 @@ def find_problem(window: PlateauWindow, gains_advice: str) -> Rejection | None:
         (Cause.ENCODER_GAP, _check_encoder),
         (Cause.INVALID_SAMPLES, _check_validity),
         (Cause.NO_WHOLE_TURN, _check_turns),
+        (Cause.SKIPPED, _check_pauses),
         (Cause.SLIP, _check_slip),
         (Cause.SATURATION, _check_saturation),
         (Cause.SPEED, _check_speed),
@@ -83,6 +86,21 @@ def _check_turns(window: PlateauWindow, gains_advice: str) -> str:
         return (
             f"the motor did not make a whole turn: {way_rad:.3g} of {math.tau:.3g} rad; "
             "measure longer (--dwell)"
+        )
+    return ""
+
+
+def _check_pauses(window: PlateauWindow, gains_advice: str) -> str:
+    """Between commands that are far apart, the motor does what only its inertia tells."""
+    response_a = abs(window.response_a())
+    mean_a = abs(float(np.mean(window.record.iq_a[window.rows])))
+    if response_a > RESPONSE_MAX * mean_a:
+        pauses_s = np.diff(window.record.t_s[window.rows])
+        return (
+            f"commands came {1e3 * float(np.mean(pauses_s)):.1f} ms apart, and up to "
+            f"{1e3 * float(np.max(pauses_s)):.1f} ms: what the motor did meanwhile makes "
+            f"{response_a / max(mean_a, 1e-9):.0%} of the current (limit {RESPONSE_MAX:.0%}); the "
+            "computer skipped too many periods, see `armature doctor`, or the link is too slow"
         )
     return ""
 

@@ -58,6 +58,7 @@ class Cause(enum.Enum):
     TOO_FEW_SAMPLES = "too few samples"
     ENCODER_GAP = "encoder gap"
     INVALID_SAMPLES = "invalid samples"
+    SKIPPED = "periods skipped"
     NO_WHOLE_TURN = "no whole turn"
     SLIP = "slip"
     SATURATION = "saturation"

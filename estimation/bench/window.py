@@ -23,7 +23,7 @@ import numpy as np
 import scipy.signal
 
 from estimation.bench.record import JointRecord, Span
-from estimation.bench.references import LEAD_ROWS, Commands, VelocityLoop, unseen_current_a
+from estimation.bench.references import LEAD_ROWS, Commands, Unseen, VelocityLoop, unseen_current
 from estimation.recordings.board_effects import held_delay_s
 from estimation.types import Flags, FloatArray
 
@@ -67,7 +67,7 @@ class PlateauWindow:
         if self.is_settled and len(self.rows) > 2:
             self._keep_whole_turns()
         self._counts = self._counted()
-        self._unseen_a = self._unseen()
+        self._unseen = self._find_unseen()
 
     def _keep_whole_turns(self) -> None:
         way_rad = np.abs(self.record.angle_rad[self.rows] - self.record.angle_rad[self.rows[0]])
@@ -94,8 +94,8 @@ class PlateauWindow:
         are_all_there = np.diff(record.seq[rows]) == np.diff(rows)
         return None if are_all_there.all() else are_all_there
 
-    def _unseen(self) -> FloatArray | None:
-        """Between each two samples, what of the current they do not show; None for nothing."""
+    def _find_unseen(self) -> Unseen | None:
+        """Find what the samples do not show of the current; None if that is not known."""
         record, rows = self.record, self.rows
         if not self.is_stated or not self.turns:
             return None
@@ -114,7 +114,7 @@ class PlateauWindow:
             rad_s2_per_a=record.rad_s2_per_a,
             velocity_lag_s=record.behaviour.velocity_lag_s,
         )
-        return unseen_current_a(commands, record.behaviour, loop, speed_rad_s, rows - first)
+        return unseen_current(commands, record.behaviour, loop, speed_rad_s, rows - first)
 
     def mean_iq_a(self) -> float:
         """Over the turned angle; of a mounted joint between exactly the same angles always."""
@@ -146,11 +146,19 @@ class PlateauWindow:
 
     def correction_a(self, velocity_rad_s: float) -> float:
         """Return what the current was more, on average, than the samples show."""
-        if self._unseen_a is not None:
-            return _mean_of_steps(self._unseen_a, self._smooth_rad[self.rows], self._counts)
+        if self._unseen is not None:
+            reference_a = self._mean_unseen_a(self._unseen.reference_a)
+            return reference_a + self.response_a()
         if self.is_stated or self.record.behaviour.is_reference_advanced:
             return 0.0
         return self._held_bias_a(velocity_rad_s)
+
+    def response_a(self) -> float:
+        """Return what of that the motor's response makes, as far as its inertia is known."""
+        return 0.0 if self._unseen is None else self._mean_unseen_a(self._unseen.response_a)
+
+    def _mean_unseen_a(self, values_a: FloatArray) -> float:
+        return _mean_of_steps(values_a, self._smooth_rad[self.rows], self._counts)
 
     def _held_bias_a(self, velocity_rad_s: float) -> float:
         """Return what a held reference takes from the current at the end of a frame."""
@@ -174,8 +182,8 @@ class PlateauWindow:
         cuts[0], cuts[-1] = 0, len(rows) - 1
         counts = np.ones(len(rows) - 1, bool) if self._counts is None else self._counts
         steps_a = 0.5 * (iq_a[1:] + iq_a[:-1])
-        if self._unseen_a is not None:
-            steps_a = steps_a + self._unseen_a
+        if self._unseen is not None:
+            steps_a = steps_a + self._unseen.reference_a + self._unseen.response_a
         return np.array(
             [
                 _mean_of_steps(steps_a[a:b], angle_rad[a : b + 1], counts[a:b])
