@@ -19,8 +19,10 @@ SATURATED = 0.95
 INVALID_SHARE, GAP_MAX_S = 0.02, 0.05
 SLIP_SHARE = 0.5
 """Of the usual current: where it falls below this, the gear does not grip."""
-RESPONSE_MAX = 0.05
+RESPONSE_MAX = 0.03
 """Of the current: it is known only as well as the motor's inertia, to a quarter or so."""
+PAUSE, PAUSES_MAX = 1.6, 0.5
+"""Times the usual period, and how much of the time may be pauses."""
 _ROWS_MIN = 20
 _CURRENT_MIN_A = 0.01
 """Fewer say nothing about a gear."""
@@ -92,17 +94,21 @@ def _check_turns(window: PlateauWindow, gains_advice: str) -> str:
 
 def _check_pauses(window: PlateauWindow, gains_advice: str) -> str:
     """Between commands that are far apart, the motor does what only its inertia tells."""
-    response_a = abs(window.response_a())
-    mean_a = abs(float(np.mean(window.record.iq_a[window.rows])))
-    if response_a > RESPONSE_MAX * mean_a:
-        pauses_s = np.diff(window.record.t_s[window.rows])
-        return (
-            f"commands came {1e3 * float(np.mean(pauses_s)):.1f} ms apart, and up to "
-            f"{1e3 * float(np.max(pauses_s)):.1f} ms: what the motor did meanwhile makes "
-            f"{response_a / max(mean_a, 1e-9):.0%} of the current (limit {RESPONSE_MAX:.0%}); the "
-            "computer skipped too many periods, see `armature doctor`, or the link is too slow"
-        )
-    return ""
+    behaviour = window.record.behaviour
+    if not window.is_stated or behaviour.is_reference_advanced:
+        return ""
+    share = abs(window.response_a() / float(np.mean(window.record.iq_a[window.rows])))
+    steps_s = np.diff(window.record.t_s[window.rows])
+    usual_s = float(np.median(steps_s))
+    pauses = float(np.sum(steps_s[steps_s > PAUSE * usual_s]) / np.sum(steps_s))
+    if share <= RESPONSE_MAX and pauses <= PAUSES_MAX:
+        return ""
+    return (
+        f"commands came {1e3 * usual_s:.1f} ms apart, but in {pauses:.0%} of the time (limit "
+        f"{PAUSES_MAX:.0%}) longer, up to {1e3 * float(np.max(steps_s)):.1f} ms; what the motor "
+        f"did meanwhile makes {share:.1%} of the current (limit {RESPONSE_MAX:.0%}): the computer "
+        "skipped too many periods, see `armature doctor`, or the link is too slow"
+    )
 
 
 def _check_encoder(window: PlateauWindow, gains_advice: str) -> str:
