@@ -54,6 +54,7 @@ class MockBoard:
         name: As in the robot file.
         profile: Which firmware it pretends to run.
         outputs: Its two motor outputs.
+        replies: How it makes its replies.
         error: The latched error code, 0 for none.
         is_powered: Whether it has supply; without, the line idles.
         is_index_frozen: Fault: the echoed index stays what it is.
@@ -91,7 +92,7 @@ class MockBoard:
             _Codecs(command_codec(profile, framing), reply_codec(profile, framing))
             for framing in (Framing.SPI, Framing.RS485)
         )
-        self._replies = ReplyMaker(profile, outputs, self._chance, bus_nominal_v=bus_nominal_v)
+        self.replies = ReplyMaker(profile, outputs, self._chance, bus_nominal_v=bus_nominal_v)
         self._watchdog = WatchdogTimer(behaviour, self._chance, timeout_min_ms=timeout_min_ms)
         asked = [field.name for field in profile.command.fields]
         self._in_setpoint_order = itemgetter(
@@ -107,16 +108,17 @@ class MockBoard:
         self._now_ns = 0
         self._power_up()
 
-    def _power_up(self) -> None:
+    def _power_up(self, uptime_ns: int = 0) -> None:
         for output in self.outputs:
             output.power_up()
         self.error = 0
+        self._has_failed = False
         self._mode: int | None = None
         self._settled_mode: int | None = None
-        self._watchdog.power_up(self._now_ns)
+        self._started_ns = self._now_ns - uptime_ns
+        self._watchdog.power_up(self._started_ns)
         self._last_window_ns: float = -self._frame_gap_min_ns
         self._usual_gap_ns = 0
-        self._started_ns = self._now_ns
         self._timer_phase_ns = self._chance.randrange(self.timer_ns)
         self._echo = self._shown_echo = 0
         self._echoes_late = 0
@@ -129,7 +131,7 @@ class MockBoard:
         self._hold_windows = 0
         self._made_at: object = None
         self._made = b""
-        self._replies.forget()
+        self.replies.forget()
 
     # --- supply -----------------------------------------------------------------------------------
 
@@ -140,10 +142,10 @@ class MockBoard:
         for output in self.outputs:
             output.power_off()
 
-    def power_on(self) -> None:
-        """Give the supply back: the board boots, remembering nothing."""
+    def power_on(self, uptime_s: float = 0.0) -> None:
+        """Give the supply back: the board boots, remembering nothing; its clock may stand on."""
         self.is_powered = True
-        self._power_up()
+        self._power_up(round(uptime_s * 1e9))
 
     # --- time -------------------------------------------------------------------------------------
 
@@ -191,6 +193,7 @@ class MockBoard:
         if not self.is_powered:
             return
         self.error = self.error or error
+        self._has_failed = True
         self._settled_mode = None
         is_of_one = motor is not None and self.profile.behaviour.are_faults_per_motor
         for number, output in enumerate(self.outputs):
@@ -238,8 +241,8 @@ class MockBoard:
         if len(sent) == size and not self._incoming:
             self._unsettled.append(sent)
             return
-        # DMA runs on across windows: one of another length shifts all that follow.
-        incoming = self._incoming + sent
+        # DMA counts 16-bit words across windows: one of another length shifts all that follow.
+        incoming = self._incoming + sent[: len(sent) & ~1]
         while len(incoming) >= size:
             self._unsettled.append(incoming[:size])
             incoming = incoming[size:]
@@ -320,16 +323,18 @@ class MockBoard:
         self._watchdog.hear(self._now_ns, command.timeout_ms)
         if command.mode & _ENABLE_SYSTEM:
             self._obey(command)
-        elif was_enabled or self.error:
+        elif was_enabled or self._has_failed:
             self._disable()
         return True
 
     def _disable(self) -> None:
-        if self.profile.behaviour.errors_clear is ErrorsClear.SYSTEM_DISABLED_ONE_FRAME:
+        clear = self.profile.behaviour.errors_clear
+        if clear is ErrorsClear.SYSTEM_DISABLED_ONE_FRAME:
             self.error = 0
+            self._has_failed = False
         self._settled_mode = None
         for output in self.outputs:
-            if not self.error or output.state is not MotorState.ERROR:
+            if not (self._has_failed and output.state is MotorState.ERROR):
                 output.reset()
 
     def _obey(self, command: CommandValues) -> None:
@@ -383,17 +388,17 @@ class MockBoard:
 
     def _reply(self, codec: FrameCodec[ReplyValues], window_ns: int) -> bytes:
         if self._mode is None and self.profile.behaviour.is_blank_before_commands:
-            return self._replies.blank(codec)
-        status, index = self._replies.status(self._mode, self.error), self._echoed_index()
+            return self.replies.blank(codec)
+        status, index = self.replies.status(self._mode, self.error), self._echoed_index()
         # Within one physics step nothing is measured anew: a host that asks faster gets the same
         # reply with its own index.
         moment = (window_ns, self._now_ns, status, self._mode, codec)
         if moment == self._made_at:
-            self._made = self._replies.again(codec, self._made, index)
+            self._made = self.replies.again(codec, self._made, index)
             return self._made
         age_ns = self._age_max_ns * self._chance.random()
         self._made_at = moment
-        self._made = self._replies.make(
+        self._made = self.replies.make(
             codec,
             status=status,
             timestamp=(self._now_ns - self._started_ns) // self.timer_ns & 0xFFFF,

@@ -32,7 +32,7 @@ class Winding(NamedTuple):
 
     Attributes:
         nm_per_a: The torque constant, 0 without a motor.
-        coil_ohm: Per phase, infinite without one.
+        coil_ohm: Per phase; without a motor so much that no current flows.
         voltage_max_v: What the bus can drive.
     """
 

@@ -116,7 +116,9 @@ class Encoder:
             return 0.0
         wrap = self._wrap_rad
         # The turn counter wraps about the calibration's zero, whatever is reported as zero.
-        counted = (angle_rad - self._zero_rad + wrap) % (2.0 * wrap) - wrap
+        counted = angle_rad - self._zero_rad
+        if not -wrap <= counted < wrap:
+            counted = (counted + wrap) % (2.0 * wrap) - wrap
         return counted - self._shift_rad
 
     def _quantised(self, rotor_rad: float) -> float:

@@ -28,6 +28,8 @@ _THERMAL_CAPACITY_J_PER_K = 30.0
 _THERMAL_RESISTANCE_K_PER_W = 2.5
 _CRITICAL_TEMPERATURE_DEGC = 110.0
 _UNHURRIED_S = 1.0
+_OPEN_OHM = 1e9
+"""Of a winding that is not there."""
 _NO_POLES = 12
 """Pole pairs that a field turns by where no motor hangs on the output."""
 
@@ -117,7 +119,7 @@ class MotorOutput:
         )
         self._winding = Winding(
             motor.torque_constant_nm_per_a if motor else 0.0,
-            motor.coil_resistance_ohm if motor else math.inf,
+            motor.coil_resistance_ohm if motor else _OPEN_OHM,
             bus_nominal_v / math.sqrt(3.0),
         )
         self.law = ControlLaw(
@@ -207,7 +209,7 @@ class MotorOutput:
 
     def reset(self) -> None:
         """Go idle, as ES is not set; calibration and index are forgotten, where they are."""
-        if not self._is_kept:
+        if not self._behaviour.calibration.is_kept:
             self.encoder.reset()
         self.start_ns = None
         self.has_failed_alignment = False
@@ -280,8 +282,6 @@ class MotorOutput:
             self._current.read(law.current_a, law.slope_a_per_s, law.part_s)
         else:
             self._current.read(self.iq_a, 0.0, self._step_s)
-            if self._alignment is not None and self.state is MotorState.CALIBRATING:
-                self._look_at(self._alignment)
 
     def place(self, motor_position_rad: float) -> None:
         """Tell the encoder where the rotor stands before the first step."""
@@ -299,19 +299,20 @@ class MotorOutput:
     # --- calibration ------------------------------------------------------------------------------
 
     def _aligning_a(self, rotor_rad_s: float) -> float:
-        if self._alignment is None:
+        alignment = self._alignment
+        if alignment is None:
             return 0.0
-        current_a = self._alignment.current_a(self._true_rad, rotor_rad_s, self._step_s)
-        limit_a = self._align_limit_a
-        return max(-limit_a, min(limit_a, current_a))
-
-    def _look_at(self, alignment: Alignment) -> None:
         alignment.look(self.encoder.angle_rad)
         if alignment.has_failed:
             self.has_failed_alignment = True
-        elif alignment.is_over:
+            return 0.0
+        if alignment.is_over:
             self.encoder.set_zero()
             self._enter(MotorState.RUNNING)
+            return self._drive(rotor_rad_s)
+        current_a = alignment.current_a(self._true_rad, rotor_rad_s, self._step_s)
+        limit_a = self._align_limit_a
+        return max(-limit_a, min(limit_a, current_a))
 
     def _input_power_w(self) -> float:
         """Return the electrical power into the motor: copper loss and mechanical power."""

@@ -41,7 +41,11 @@ _UPPER_HALF = ~0xFFFF
 
 
 class ReplyMaker:
-    """What a board says of itself and of its two outputs."""
+    """What a board says of itself and of its two outputs.
+
+    Attributes:
+        torn_share: Of replies whose first words are older than the rest.
+    """
 
     def __init__(
         self,
@@ -57,7 +61,7 @@ class ReplyMaker:
         self._bus_nominal_v = bus_nominal_v
         self._version_bits = (profile.reply.protocol_version or 0) << VERSION_SHIFT
         self._is_idle_shown = self._behaviour.system_bit is not SystemBit.MOTOR_2
-        self._torn_share = self._behaviour.torn_share
+        self.torn_share = self._behaviour.torn_share
         flat = [(field, n) for field in profile.reply.fields for n in _motors(field)]
         self._in_wire_order = itemgetter(*(_place(field.name, n) for field, n in flat))
         is_cut = self._behaviour.is_truncated
@@ -124,7 +128,7 @@ class ReplyMaker:
         if self._shifted:
             values = self._unshifted(values)
         raws = list(map(self._to_int, map(mul, values, self._per_value)))
-        if self._torn_share:
+        if self.torn_share:
             raws = self._torn(raws)
         try:
             return codec.encode_raw(raws)
@@ -156,7 +160,7 @@ class ReplyMaker:
     def _torn(self, raws: list[int]) -> list[int]:
         """Return a reply that was sent while it was rewritten: its first words are older."""
         before, self._made = self._before, raws
-        if before is None or self._chance.random() >= self._torn_share:
+        if before is None or self._chance.random() >= self.torn_share:
             return raws
         at = self._second_at
         upper_half, lower_half = before[at] & _UPPER_HALF, raws[at] & 0xFFFF

@@ -32,10 +32,10 @@ class WatchdogTimer:
         self._timeout_ns = math.inf
         self.deadline_ns = math.inf
 
-    def power_up(self, now_ns: int) -> None:
-        """Forget the last command; the board's clock begins anew."""
+    def power_up(self, started_ns: int) -> None:
+        """Forget the last command; the board's clock began then."""
         self._timeout_ns = math.inf
-        self._overflows_ns = now_ns + self._overflow_ns
+        self._overflows_ns = started_ns + self._overflow_ns
         self.deadline_ns = self._overflows_ns
 
     def power_off(self) -> None:

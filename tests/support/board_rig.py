@@ -24,7 +24,9 @@ IDLE = Effects()
 class Rig:
     """One board of a mock robot, and a host that counts its commands.
 
-    Fields of both motors may be given as one number, for motor 1 alone.
+    Fields of both motors may be given as one number, for motor 1 alone. Calibration is short and
+    begins at once, unless its duration is None: then it is the firmware's own. Replies are whole,
+    unless they may be torn as the firmware's.
     """
 
     def __init__(
@@ -34,7 +36,8 @@ class Rig:
         *,
         board: int = 0,
         effects: Effects = PRESETS["default"],
-        calibration_s: float = 0.05,
+        calibration_s: float | None = 0.05,
+        is_torn: bool = False,
         **options: Any,
     ) -> None:
         self.robot = MockRobot(
@@ -42,6 +45,8 @@ class Rig:
         )
         self.profile = PROFILES[profile]
         self.board = self.robot.boards[board]
+        if not is_torn:
+            self.board.replies.torn_share = 0.0
         self.index = 0
         self._commands = {framing: command_codec(self.profile, framing) for framing in Framing}
         self._replies = {framing: reply_codec(self.profile, framing) for framing in Framing}
@@ -67,7 +72,7 @@ class Rig:
         return self._replies[Framing.SPI].decode(received)
 
     def send(self, **fields: Any) -> Any:
-        """One SPI window now; what the board had ready for it."""
+        """One SPI window now; what the board said in it."""
         return self.decode(self.board.transfer(self.frame(**fields)))
 
     def run(self, ms: int, **fields: Any) -> list[Any]:
@@ -87,8 +92,11 @@ class Rig:
     def ask_again(self, **fields: Any) -> Any:
         """What a board on SPI would say now: the reply to an SPI command, without its delay."""
         self.board.transfer(self.frame(**fields))
-        received = self.board.transfer(bytes(self.profile.frame_size))
-        return self.decode(received)
+        return self.look()
+
+    def look(self) -> Any:
+        """What the board says in a window that holds no command."""
+        return self.decode(self.board.transfer(bytes(self.profile.frame_size)))
 
     def calibrate(self, mode: int = ON, **fields: Any) -> Any:
         """Enable and keep asking until every motor asked for is ready."""
@@ -104,6 +112,14 @@ class Rig:
 
 def _is_pair(value: object) -> bool:
     return isinstance(value, tuple)
+
+
+def hold(robot: Robot, profile: str, **options: Any) -> Rig:
+    """A board that has calibrated a motor whose friction holds it."""
+    rig = Rig(robot, profile, effects=IDLE, calibration_s=0.3, **options)
+    rig.calibrate()
+    rig.run(5, mode=ON)
+    return rig
 
 
 def with_friction(robot: Robot, *, coulomb_joint_nm: float, viscous: float = 0.0) -> Robot:
@@ -125,6 +141,13 @@ def with_friction(robot: Robot, *, coulomb_joint_nm: float, viscous: float = 0.0
             for joint in robot.joints
         ),
     )
+
+
+def on_output(robot: Robot, output: int) -> Robot:
+    """The same bench with its motor on that output."""
+    (joint,) = robot.joints
+    drive = msgspec.structs.replace(joint.drive, output=output)
+    return msgspec.structs.replace(robot, joints=(msgspec.structs.replace(joint, drive=drive),))
 
 
 def with_coil(robot: Robot, coil_resistance_ohm: float) -> Robot:

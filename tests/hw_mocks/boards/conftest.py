@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from board_rig import Rig, with_coil, with_friction
+from board_rig import Rig, hold, with_coil, with_friction
 
 from daq.robot import load_robot
 from daq.robot.description import Robot
@@ -31,7 +31,7 @@ def arm4() -> Robot:
 
 @pytest.fixture(scope="session")
 def held_bench(bench: Robot) -> Robot:
-    """Friction holds the rotor up to 3.5 A, and calibration still gets through."""
+    """Friction holds the rotor up to 3.5 A; a calibration of 0.3 s still gets through."""
     return with_friction(bench, coulomb_joint_nm=3.0)
 
 
@@ -51,6 +51,12 @@ def blocked_bench(bench: Robot) -> Robot:
 def hot_bench(bench: Robot) -> Robot:
     """Windings that heat up within seconds."""
     return with_coil(bench, 0.69)
+
+
+@pytest.fixture
+def held(profile: str, held_bench: Robot) -> Rig:
+    """A calibrated motor whose rotor friction holds: every term of the law stands still."""
+    return hold(held_bench, profile)
 
 
 @pytest.fixture

@@ -61,9 +61,7 @@ def test_each_motor_has_its_own_limit(profile: str, rig: MakeRig, arm4: Robot) -
     assert reply.iq_a == pytest.approx((0.5, -1.0), rel=5e-3)
 
 
-def test_the_clamp_acts_on_the_sum(profile: str, rig: MakeRig, held_bench: Robot) -> None:
-    held = rig(profile, held_bench, effects=IDLE)
-    held.calibrate()
+def test_the_clamp_acts_on_the_sum(held: Rig) -> None:
     fields = {"motor_position_rad": 3.0, "kp_a_per_rad": 2.0, "iq_ff_a": -5.0, "isat_a": 2.0}
     held.run(10, mode=ON, **fields)
     assert held.ask_again(mode=ON, **fields).iq_a[0] == pytest.approx(2.0 * 3.0 - 5.0, abs=0.02)

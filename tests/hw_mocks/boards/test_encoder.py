@@ -1,17 +1,22 @@
-"""The encoder looks for index and rollover only where they can be: it must not miss any."""
+"""The encoder looks for index and rollover only where they can be: it must not miss any.
+
+The turn counter wraps about the zero of the calibration, also where positions count from the index.
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from firmware_protocol.profiles import ARM
 from hw_mocks.boards.encoder import Encoder
 
 INDEX_RAD = 2.5
-WRAP_TURNS = 3.0
-WRAP_RAD = WRAP_TURNS * math.tau
+BEHAVIOUR = replace(ARM.behaviour, position_wrap_turns=3.0)
+WRAP_RAD = BEHAVIOUR.position_wrap_turns * math.tau
 COUNTS_PER_TURN = 20_000
 
 
@@ -30,8 +35,7 @@ def test_every_event_is_seen(counts_per_turn: float, swings: int, is_compensated
     encoder = Encoder(
         counts_per_turn=counts_per_turn,
         index_rad=INDEX_RAD,
-        wrap_turns=WRAP_TURNS,
-        velocity_filter_hz=100.0,
+        behaviour=BEHAVIOUR,
         step_s=250e-6,
     )
     encoder.compensate_index(is_compensated)
@@ -43,19 +47,20 @@ def test_every_event_is_seen(counts_per_turn: float, swings: int, is_compensated
         index_rad = count_rad * round(INDEX_RAD / count_rad)
     toggles = rollovers = 0
     for rotor_rad in swinging_rad(swings):
-        before_rad, origin_rad = encoder.angle_rad, encoder.origin_rad
-        toggle = encoder.index_toggle
+        before_rad, toggle = encoder.angle_rad, encoder.index_toggle
         encoder.read(rotor_rad)
 
         turns = [math.floor((a - index_rad) / math.tau) for a in (before_rad, encoder.angle_rad)]
         has_passed = turns[0] != turns[1]
         assert (encoder.index_toggle != toggle) == has_passed
-        unwrapped = before_rad - origin_rad
         ranges = [
-            math.floor((a + WRAP_RAD) / (2.0 * WRAP_RAD))
-            for a in (unwrapped, unwrapped + encoder.angle_rad - before_rad)
+            math.floor((a + WRAP_RAD) / (2.0 * WRAP_RAD)) for a in (before_rad, encoder.angle_rad)
         ]
         assert encoder.has_rolled_over == (ranges[0] != ranges[1])
+        counted_rad = encoder.angle_rad - 2.0 * WRAP_RAD * ranges[1]
+        # The first index that passes is the one of the swing's start.
+        shift_rad = index_rad if is_compensated and encoder.is_index_found else 0.0
+        assert abs(encoder.position_rad - (counted_rad - shift_rad)) < 1e-9
         toggles += has_passed
         rollovers += encoder.has_rolled_over
         encoder.has_rolled_over = False

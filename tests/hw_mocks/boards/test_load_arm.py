@@ -65,8 +65,10 @@ def test_an_arm_is_refused_it(arm4: Robot) -> None:
 
 
 def test_a_stop_too_near_fails_calibration(rig: Callable[..., Rig], bench: Robot) -> None:
-    board = rig("arm", bench, effects=Effects(end_stop_rad=math.tau / 24.0 / GEAR))
-    assert board.run(100, mode=ON)[-1].status & 0xF == 1
+    """It ends the travel of a twelfth of a turn half-way."""
+    stopped = Effects(end_stop_rad=math.tau / 24.0 / GEAR)
+    board = rig("arm", bench, effects=stopped, calibration_s=1.0)
+    assert board.run(700, mode=ON)[-1].status & 0xF == 1
 
 
 def test_a_slipping_gear_takes_hardly_any_current(rig: Callable[..., Rig], bench: Robot) -> None:

@@ -9,42 +9,35 @@ import numpy as np
 import pytest
 from board_rig import IDLE, ON, Rig
 
-from daq.robot.description import Robot
-
-FILTER_S = 1.0 / (2.0 * math.pi * 1000.0)
+FRAME_S = 1e-3
+LSB_A = 2.0**-10
 MakeRig = Callable[..., Rig]
 
 
-def test_between_frames_only_arm_moves_the_reference_on(
-    profile: str, rig: MakeRig, held_bench: Robot
-) -> None:
-    held = rig(profile, held_bench, effects=IDLE)
-    held.calibrate()
-    held.run(50, mode=ON)
-    position = held.ask_again(mode=ON).motor_position_rad[0]
+def test_between_frames_only_arm_moves_the_reference_on(held: Rig) -> None:
+    behaviour = held.profile.behaviour
+    lag_s = 1.0 / (math.tau * behaviour.current_filter_hz)
+    position = held.look().motor_position_rad[0]
     fields = {"motor_position_rad": position, "motor_velocity_rad_s": 20.0, "kp_a_per_rad": 4.0}
-    held.wait(1)
-    held.board.transfer(held.frame(mode=ON, **fields))
-    held.wait(30)
-    iq_a = held.ask_again(mode=ON, **fields).iq_a[0]
-    advanced_a = 4.0 * 20.0 * (30e-3 - FILTER_S)
-    assert iq_a == pytest.approx(advanced_a if profile == "arm" else 0.0, abs=0.01)
     # Each frame sets it anew.
-    held.wait(1)
-    iq_a = held.ask_again(mode=ON, **fields).iq_a[0]
-    advanced_a = 4.0 * 20.0 * (1e-3 - FILTER_S)
-    assert iq_a == pytest.approx(advanced_a if profile == "arm" else 0.0, abs=0.01)
+    for pause_s in (30e-3, 1e-3):
+        held.wait(1)
+        held.send(mode=ON, **fields)
+        held.wait(1e3 * pause_s)
+        iq_a = held.send(mode=ON, **fields).iq_a[0]
+        advanced_a = 4.0 * 20.0 * (pause_s - lag_s) if behaviour.is_reference_advanced else 0.0
+        # The board took it over after the wire and a tick, and latched its reply before.
+        assert iq_a == pytest.approx(advanced_a, abs=0.012)
 
 
-def bias_s(rig: Rig, kp: float, velocity: float) -> tuple[float, float]:
-    """How much too low sampled iq is, over Kp·ω; and by how much of b_eq that is."""
-    drive = rig.robot.robot.joints[0].drive
-    nm_per_a = rig.robot.robot.motor_of(rig.robot.robot.joints[0]).torque_constant_nm_per_a
+def bias_s(rig: Rig, velocity: float, kp: float = 0.5) -> float:
+    """How much too low iq is that replies say, over Kp·ω; half an LSB goes back."""
+    joint = rig.robot.robot.joints[0]
+    nm_per_a = rig.robot.robot.motor_of(joint).torque_constant_nm_per_a
     rig.calibrate()
-    wrap = rig.profile.behaviour.position_wrap_turns * math.tau
     reference, sampled = 0.0, []
-    for cycle in range(2000):
-        reference = (reference + velocity * 1e-3 + wrap) % (2.0 * wrap) - wrap
+    for cycle in range(1700):
+        reference += velocity * FRAME_S
         reply = rig.send(
             mode=ON,
             motor_position_rad=reference,
@@ -55,30 +48,46 @@ def bias_s(rig: Rig, kp: float, velocity: float) -> tuple[float, float]:
         rig.wait()
         if cycle >= 700:
             sampled.append(reply.iq_a[0])
-    viscous_nm = drive.friction.viscous_motor_nm_s_per_rad * velocity
-    coulomb_nm = drive.friction.coulomb_joint_nm / drive.gear_reduction
+    friction = joint.drive.friction
+    viscous_nm = friction.viscous_motor_nm_s_per_rad * velocity
+    coulomb_nm = friction.coulomb_joint_nm / joint.drive.gear_reduction
     true_a = (viscous_nm + math.copysign(coulomb_nm, velocity)) / nm_per_a
-    too_low_a = true_a - float(np.mean(sampled))
-    return too_low_a / (kp * velocity), too_low_a * nm_per_a / viscous_nm
+    mean_a = float(np.mean(sampled))
+    mean_a += math.copysign(0.5 * LSB_A, mean_a)
+    return (true_a - mean_a) / (kp * velocity)
 
 
-@pytest.mark.parametrize("velocity", [155.0, -155.0, 80.0])
-def test_iq_of_a_held_reference_is_biased_by_a_third_of_a_frame(
-    rig: MakeRig, velocity: float
+def held_reference_s(rig: Rig) -> float:
+    """The end of a sawtooth, less its mean, behind a low-pass: what `bias_s` should be."""
+    behaviour = rig.profile.behaviour
+    wire_s = rig.profile.frame_size * 8.0 / rig.board.clock_hz
+    early_s = 0.5 * behaviour.reply_age_max_s + wire_s + 0.5 * behaviour.law_period_s
+    lag_s = 1.0 / (math.tau * behaviour.current_filter_hz)
+    left_s = FRAME_S * math.exp(early_s / lag_s) / (math.exp(FRAME_S / lag_s) - 1.0)
+    return 0.5 * FRAME_S - early_s - lag_s + left_s
+
+
+@pytest.mark.parametrize(
+    ("clock_hz", "expected_s", "velocity"),
+    [
+        (math.inf, 0.312e-3, 155.0),
+        (8e6, 0.279e-3, 155.0),
+        (8e6, 0.279e-3, -80.0),
+        (2e6, 0.179e-3, 155.0),
+    ],
+)
+@pytest.mark.parametrize("name", ["uomodri", "udriver2"])
+def test_iq_of_a_held_reference_is_biased_by_wire_latch_and_tick(
+    rig: MakeRig, name: str, clock_hz: float, expected_s: float, velocity: float
 ) -> None:
-    """The mean of a sawtooth less its end, behind a filter: c = T/2 − 1/(2π·1 kHz) = 0.34 ms."""
-    c_s, _ = bias_s(rig("uomodri", effects=IDLE), 0.5, velocity)
-    assert c_s == pytest.approx(0.343e-3, rel=0.05)
+    board = rig(name, effects=IDLE)
+    board.board.clock_hz = clock_hz
+    assert held_reference_s(board) == pytest.approx(expected_s, abs=1e-6)
+    assert bias_s(board, velocity) == pytest.approx(expected_s, abs=6e-6)
 
 
-def test_the_published_size_of_the_bias(rig: MakeRig) -> None:
-    _, share = bias_s(rig("uomodri", effects=IDLE), 0.02, 155.0)
-    assert share == pytest.approx(0.08, abs=0.015)
-    _, share = bias_s(rig("uomodri", effects=IDLE), 0.5, 155.0)
-    assert share == pytest.approx(1.95, abs=0.05)
-
-
-def test_iq_of_an_advanced_reference_is_not_biased(rig: MakeRig) -> None:
-    c_s, share = bias_s(rig("arm", effects=IDLE), 0.5, 155.0)
-    assert abs(c_s) < 5e-6
-    assert abs(share) < 0.03
+@pytest.mark.parametrize("clock_hz", [8e6, 2e6])
+def test_iq_of_an_advanced_reference_is_not_biased(rig: MakeRig, clock_hz: float) -> None:
+    board = rig("arm", effects=IDLE)
+    board.board.clock_hz = clock_hz
+    assert bias_s(board, 155.0) == pytest.approx(0.0, abs=3e-6)

@@ -103,11 +103,3 @@ def test_no_34_byte_board_minds_the_heat(rig: MakeRig, name: str) -> None:
     hot.calibrate()
     hot.board.outputs[0].winding_degc = 200.0
     assert hot.run(20, mode=ON)[-1].status & 0xF == 0
-
-
-def test_the_coil_resistance_is_known_after_calibration(rig: MakeRig) -> None:
-    for name in ("uomodri", "udriver2"):
-        measured = rig(name)
-        assert measured.ask(mode=ON).coil_resistance_ohm == (0.0, 0.0)
-        ready = measured.calibrate()
-        assert ready.coil_resistance_ohm == (pytest.approx(0.35, abs=2.0**-15), 0.0)
