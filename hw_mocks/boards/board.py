@@ -224,7 +224,7 @@ class MockBoard:
             return bytes(len(sent))
         began_ns = max(self._now_ns, self.line_ns)
         reply = self._reply(self._spi.reply, began_ns) if prepared is None else prepared
-        self._replies.note_sent()
+        self.replies.note_sent()
         gap_ns = began_ns - self._last_window_ns
         self._last_window_ns, self._usual_gap_ns = began_ns, int(gap_ns)
         self._acts_ns = began_ns + int(len(sent) * 8e9 / self.clock_hz)
@@ -292,7 +292,7 @@ class MockBoard:
             while frame := finder.take():
                 # The reply was made before the command is looked at.
                 replies.append(self._rs485_reply())
-                self._replies.note_sent()
+                self.replies.note_sent()
                 self._acts_ns = self._now_ns
                 self._accept(frame, finder.codec)
         return replies

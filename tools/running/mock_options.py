@@ -36,7 +36,8 @@ _FAULT_HELP = (
     "KIND:key=value,… with KIND one of "
     + ", ".join(kind.value for kind in FaultKind)
     + "; keys: rate (per exchange; skip: per period) or at (seconds), for (seconds), "
-    "board (0, 1, …), direction (flip: command or reply), code and motor (board-error). May be repeated"
+    "board (0, 1, …), direction (flip: command or reply), code and motor (board-error). "
+    "May be repeated"
 )
 
 
