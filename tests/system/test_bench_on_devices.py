@@ -51,7 +51,7 @@ def serial_port(lab, *words: str) -> str:
 def check_off(path: Path) -> None:
     """The last commands have no motor enabled."""
     with open_recording(path) as recording:
-        assert (recording["command_mode"][-3:] == 0).all()
+        assert (recording["command_mode"][-2:] == 0).all()
 
 
 @only
