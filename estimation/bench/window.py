@@ -6,8 +6,8 @@ encoder's error, periodic in a turn, nothing either. The angle is smoothed over 
 each count kicks the board's velocity, and so its current, just when the angle steps.
 
 Between two replies the board's reference moves and jumps, and with it the current, in a way that
-depends on when its commands came; what the replies do not show of that is computed (`references`).
-That goes for periods that the computer slept through, too.
+depends on when its commands came; what the replies do not show of that is computed
+(`estimation.recordings.references`). That goes for periods that the computer slept through, too.
 
 Recordings of formats 1.0 and 1.1 do not state enough for it. There a held reference takes Kp·ω·c
 from the current (`estimation.recordings.board_effects`), and what follows a skipped period does not
@@ -23,8 +23,14 @@ import numpy as np
 import scipy.signal
 
 from estimation.bench.record import JointRecord, Span
-from estimation.bench.references import LEAD_ROWS, Commands, Unseen, VelocityLoop, unseen_current
 from estimation.recordings.board_effects import held_delay_s
+from estimation.recordings.references import (
+    LEAD_ROWS,
+    Commands,
+    Unseen,
+    VelocityLoop,
+    unseen_current,
+)
 from estimation.types import Flags, FloatArray
 
 BLOCKS = 8

@@ -55,6 +55,7 @@ class BoardEffects:
         torn_step_rad: What the upper word of a position counts, at the joint, where a reply may
             have it from the one before; 0 where it never has.
         output: Of its board, that each joint is on.
+        boards: What the recording states of each joint's board.
         command_max: The largest value of some columns that a board can be sent, by column.
     """
 
@@ -67,6 +68,7 @@ class BoardEffects:
     truncated: Mapping[str, FloatArray]
     torn_step_rad: FloatArray
     output: tuple[int, ...]
+    boards: tuple[BoardBehaviour, ...]
     command_max: Mapping[str, FloatArray]
 
 
@@ -105,6 +107,7 @@ def board_effects(recording: Recording) -> BoardEffects | None:
             ]
         ),
         output=tuple(joint.drive.output for joint in joints),
+        boards=tuple(boards),
         command_max={
             name: _ROUNDED * np.array(values)
             for name, values in {

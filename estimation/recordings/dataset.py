@@ -21,6 +21,7 @@ import numpy as np
 from daq.recording import Recording
 from estimation.errors import DatasetError
 from estimation.recordings.board_effects import held_delay_s, untruncated
+from estimation.recordings.references import VelocityLoop, regular_response_s
 from estimation.recordings.sample_times import SampleTimes, is_in_time
 from estimation.recordings.segment import Segment
 from estimation.recordings.spikes import find_outliers, only_numbers
@@ -33,6 +34,7 @@ ROWS_MAX = 120_000
 """Of a segment, without its overlap: two minutes at 1 kHz."""
 ROWS_MIN = 200
 """Of a segment: from less no filter makes anything."""
+_INERTIA_MIN_KG_M2 = 1e-7
 _GAINS = ("kp_a_per_rad", "kd_a_s_per_rad", "ki_a_per_rad_s")
 OVERLAP_S = 2.0
 """What two parts of a long segment share on either side: a filter of 5 Hz has forgotten its border
@@ -117,14 +119,20 @@ class _Reader:
         self._ahead_s = 0.0 if self._is_import else self.period_s if age_s is None else age_s
         if effects is not None:
             robot = recording.robot.driven()
-            # What a gain of 1 takes from the joint's torque, per rate of the joint: signs cancel.
-            self._held_nm_s = np.array(
+            # What a gain of 1 takes from the joint's torque, per rate of the joint and second that
+            # references seem late: signs cancel.
+            self._nm_per_rate = np.array(
+                [robot.nm_per_a(joint) * joint.motor_per_joint for joint in robot.joints]
+            )
+            self._rad_s2_per_a = [
+                robot.motor_of(joint).torque_constant_nm_per_a
+                / max(joint.drive.rotor_inertia_kg_m2, _INERTIA_MIN_KG_M2)
+                for joint in robot.joints
+            ]
+            self._held_s = np.array(
                 [
-                    robot.nm_per_a(joint)
-                    * joint.motor_per_joint
-                    * held_delay_s(self.period_s, lag_s, early_s)
-                    for joint, lag_s, early_s in zip(
-                        robot.joints,
+                    held_delay_s(self.period_s, lag_s, early_s)
+                    for lag_s, early_s in zip(
                         effects.current_lag_s,
                         effects.reply_age_s + effects.command_delay_s,
                         strict=True,
@@ -232,25 +240,56 @@ class _Reader:
         gains: list[FloatArray | None],
     ) -> FloatArray | float:
         """Return what held references took from the torques; both sides of the gear count alike."""
-        if self._effects is None:
+        effects = self._effects
+        if effects is None:
             return 0.0
-        is_held = self._effects.is_reference_held
+        is_held = effects.is_reference_held
         missing: FloatArray | float = 0.0
         kp_a_per_rad, kd_a_s_per_rad, _ = gains
-        speeds = dq_rad_s
-        if self._effects.is_reply_fresh and reference_rad_s is not None:
+        speeds, late_s = dq_rad_s, self._held_s
+        if effects.is_reply_fresh and reference_rad_s is not None:
             # It is the reference that jumps, and a soft joint does not go at its speed. The row's
             # own is that of the coming frame, the one before that of the frame that ends.
-            speeds = 0.5 * (
-                reference_rad_s + np.concatenate([reference_rad_s[:1], reference_rad_s[:-1]])
-            )
+            before_rad_s = np.concatenate([reference_rad_s[:1], reference_rad_s[:-1]])
+            speeds = 0.5 * (reference_rad_s + before_rad_s)
+            late_s = late_s + self._response_s(kp_a_per_rad, kd_a_s_per_rad)
         if is_held.any() and speeds is not None and kp_a_per_rad is not None:
-            missing = self._held_nm_s * is_held * np.nan_to_num(kp_a_per_rad * speeds)
+            missing = self._nm_per_rate * late_s * is_held * np.nan_to_num(kp_a_per_rad * speeds)
         # A single row has no rate.
         if reference_rad_s is not None and len(reference_rad_s) > 1 and kd_a_s_per_rad is not None:
             rates = np.gradient(reference_rad_s, self.period_s, axis=0)
-            missing = missing + self._held_nm_s * np.nan_to_num(kd_a_s_per_rad * rates)
+            missing = missing + self._nm_per_rate * self._held_s * np.nan_to_num(
+                kd_a_s_per_rad * rates
+            )
         return missing
+
+    def _response_s(
+        self, kp_a_per_rad: FloatArray | None, kd_a_s_per_rad: FloatArray | None
+    ) -> FloatArray | float:
+        """Return what the motors' response adds; of the rotors alone, for links are not known."""
+        if self._effects is None or kp_a_per_rad is None or kd_a_s_per_rad is None:
+            return 0.0
+        return np.array(
+            [
+                regular_response_s(
+                    self.period_s,
+                    board,
+                    VelocityLoop(
+                        kp_a_per_rad=float(np.nanmedian(kp)),
+                        kd_a_s_per_rad=float(np.nanmedian(kd)),
+                        rad_s2_per_a=rad_s2_per_a,
+                        velocity_lag_s=board.velocity_lag_s,
+                    ),
+                )
+                for board, kp, kd, rad_s2_per_a in zip(
+                    self._effects.boards,
+                    kp_a_per_rad.T,
+                    kd_a_s_per_rad.T,
+                    self._rad_s2_per_a,
+                    strict=True,
+                )
+            ]
+        )
 
     def _optional(self, name: str, rows: slice, sound: Flags) -> FloatArray | None:
         if name not in self._recording:

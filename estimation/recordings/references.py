@@ -26,6 +26,8 @@ from estimation.types import FloatArray, Rows
 
 _GRID_S = 1e-4
 """Steps in which the motor's response is computed."""
+_REGULAR_ROWS = 400
+"""Until a regular motion has settled, and as many again."""
 LEAD_ROWS = 30
 """Frames before the first reply that its low-passed current may still show."""
 
@@ -55,6 +57,17 @@ class Unseen(NamedTuple):
 
     reference_a: FloatArray
     response_a: FloatArray
+
+
+def regular_response_s(period_s: float, behaviour: BoardBehaviour, loop: VelocityLoop) -> float:
+    """Return what the motor's response adds to c, where frames come regularly."""
+    if behaviour.is_reference_advanced or not loop.kp_a_per_rad > 0.0:
+        return 0.0
+    sent_s = np.asarray(period_s * np.arange(_REGULAR_ROWS), np.float64)
+    commands = Commands(sent_s=sent_s, reference_rad=sent_s, reference_rad_s=np.ones(len(sent_s)))
+    rows = np.arange(_REGULAR_ROWS // 2, _REGULAR_ROWS)
+    unseen = unseen_current(commands, behaviour, loop, 1.0, rows)
+    return float(np.mean(unseen.response_a)) / loop.kp_a_per_rad
 
 
 def unseen_current(
