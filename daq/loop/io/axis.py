@@ -24,6 +24,8 @@ _CURRENT_MARGIN = 1.05
 _CURRENT_MARGIN_A = 0.25
 """Measured currents are noisy, and Isat comes in eighths of an ampere."""
 _MEAN_SHARE = 0.125
+_ROUNDING_RAD = 1e-4
+"""At the motor, of a reference that is led to its very end."""
 
 
 @dataclass(slots=True)
@@ -287,8 +289,8 @@ class Axis:
 
     @property
     def fence_rad(self) -> tuple[float, float]:
-        """How far down and up the joint may be led at all."""
-        return self._at_joint(self.wire.fence_rad)
+        """How far down and up the joint may be led at all, rounding included."""
+        return self._at_joint(self.wire.fence_rad - _ROUNDING_RAD)
 
     def _at_joint(self, motor_rad: float) -> tuple[float, float]:
         half_rad = motor_rad / abs(self.motor_per_joint)

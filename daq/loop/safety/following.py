@@ -15,6 +15,7 @@ from daq.loop.safety.machine import Machine
 from daq.loop.tracks.control import LoopControl
 from daq.loop.tracks.track import Track
 from daq.loop.wording import beyond
+from daq.motion.errors import MotionLimitError
 from daq.motion.planning import acceleration_max_rad_s2
 from daq.recording.states import Mode, State
 from daq.robot import Safety
@@ -43,6 +44,7 @@ class FollowingGuard:
         self._events = events
         self._limit_rad = safety.following_error_max_rad
         self._checked_ns = 0
+        self._ending: set[int] = set()
 
     def check(self) -> None:
         """Look at all joints."""
@@ -59,12 +61,38 @@ class FollowingGuard:
             if track.axis.is_fenced:
                 self._trip_at_fence(track)
                 return
-            if track.mode is Mode.VELOCITY and (kind := _end_ahead(track, ahead_s)):
-                self._control.set_mode(Mode.HOLD, [number], (), 0.0)
-                name = track.axis.joint.name
-                self._events.add(kind, f"joint {name}: {_STOPPED[kind]}", source=name)
+            if track.mode is Mode.VELOCITY:
+                self._look_ahead(number, track, ahead_s)
             if track.is_led:
                 self._check_following(track)
+
+    def _look_ahead(self, number: int, track: Track, ahead_s: float) -> None:
+        """Stop a constant speed before its end.
+
+        Before the wrap it comes to rest under velocity control, and is held then: stiffer gains
+        would pull a joint that is behind forwards first.
+        """
+        kind = _end_ahead(track, ahead_s)
+        if kind == "limit":
+            self._stop(number, track, kind, Mode.HOLD)
+        elif track.is_ending:
+            pass  # it comes to rest already
+        elif kind:
+            self._stop(number, track, kind, Mode.VELOCITY, 0.0)
+            self._ending.add(number)
+        elif number in self._ending:
+            self._ending.remove(number)
+            if track.is_at_rest:
+                self._control.set_mode(Mode.HOLD, [number], (), 0.0)
+
+    def _stop(self, number: int, track: Track, kind: str, mode: Mode, *target: float) -> None:
+        name = track.axis.joint.name
+        try:
+            self._control.set_mode(mode, [number], target, 0.0)
+        except MotionLimitError:  # too many periods were skipped
+            self._trip_at_fence(track)
+            return
+        self._events.add(kind, f"joint {name}: {_STOPPED[kind]}", source=name)
 
     def _trip_at_fence(self, track: Track) -> None:
         axis, turns = track.axis, track.axis.wire.wrap_rad / math.tau

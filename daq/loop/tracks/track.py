@@ -57,6 +57,11 @@ class Track:
         return self._motion is None and not (self.is_led and self.reference[1])
 
     @property
+    def is_ending(self) -> bool:
+        """Whether it follows a motion that ends at rest."""
+        return self._motion is not None and self._motion.cycles is not None
+
+    @property
     def is_led(self) -> bool:
         """Whether its reference matters: with all gains at zero it does not."""
         law = self._law

@@ -73,7 +73,9 @@ class Start(NamedTuple):
 
 def drive(start: Start) -> str:
     """Try it for a second; how it ended."""
-    rig = Rig(profile=start.profile, seed=int(start.turns * 1e6)).enable()
+    rig = Rig(profile=start.profile, seed=int(start.turns * 1e6))
+    rig.step(10)
+    rig.enable()
     if start.coasting_rad_s:
         push(rig, start.sign * start.coasting_rad_s)
         rig.step(110)
