@@ -186,7 +186,12 @@ def read_record(recording: Recording) -> JointRecord:
     angle_rad = column("joint_position_rad") * drive.gear_reduction
     velocity_rad_s = column("joint_velocity_rad_s") * drive.gear_reduction
     angle_rad = mended(
-        angle_rad, velocity_rad_s, t_s, step_rad=behaviour.torn_step_rad, output=drive.output
+        angle_rad,
+        velocity_rad_s,
+        t_s,
+        step_rad=behaviour.torn_step_rad,
+        output=drive.output,
+        lag_s=behaviour.velocity_lag_s,
     )
     velocity_cut_rad_s = cut_of(behaviour, behaviour.motor_velocity_lsb_rad_s)
     return JointRecord(

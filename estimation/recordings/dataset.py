@@ -316,6 +316,7 @@ class _Reader:
                         sent_s,
                         step_rad=float(effects.torn_step_rad[joint]),
                         output=output,
+                        lag_s=float(effects.velocity_lag_s[joint]),
                     )
                     for joint, output in enumerate(effects.output)
                 ]

@@ -119,21 +119,21 @@ class VelocityLoop:
         self, path: _ReferencePath, latched_s: FloatArray, lag_s: float
     ) -> FloatArray:
         """Return what the response of the motor adds, between each two replies."""
-        grid_s = np.arange(path.acts_s[0], latched_s[-1] + 2.0 * _GRID_S, _GRID_S)
-        r_rad = np.diff(path.integral(grid_s)) / _GRID_S
-        # −(Kp + Kd·s/(1 + s·τ))·θ/r, times 1 + s·τ.
         x, kp, kd, tau = (
             self.rad_s2_per_a,
             self.kp_a_per_rad,
             self.kd_a_s_per_rad,
             self.velocity_lag_s,
         )
+        if not x * kp > 0.0:
+            return np.zeros(len(latched_s) - 1)
+        grid_s = np.arange(path.acts_s[0], latched_s[-1] + 2.0 * _GRID_S, _GRID_S)
+        r_rad = np.diff(path.integral(grid_s)) / _GRID_S
+        # −(Kp + Kd·s/(1 + s·τ))·θ/r, times 1 + s·τ.
         numerator = [-x * kp * (kp * tau + kd), -x * kp * kp]
-        denominator = [tau, 1.0, x * (kd + kp * tau), x * kp]
-        is_late = [np.array([lag_s, 1.0]), np.array([1.0])]
-        late_a, now_a = (
-            _discrete(numerator, np.polymul(denominator, lag), r_rad - r_rad[0]) for lag in is_late
-        )
+        denominator = np.array([tau, 1.0, x * (kd + kp * tau), x * kp])
+        now_a = _discrete(numerator, denominator, r_rad - r_rad[0])
+        late_a = _discrete([1.0], np.array([lag_s, 1.0]), now_a) if lag_s > _GRID_S / 10 else now_a
         steps = np.concatenate([[0.0], np.cumsum(_middle(now_a)) * _GRID_S])
         means_a = np.diff(np.interp(latched_s, grid_s[:-1], steps)) / np.diff(latched_s)
         result: FloatArray = means_a - _middle(np.interp(latched_s, grid_s[:-1], late_a))
@@ -142,7 +142,8 @@ class VelocityLoop:
 
 def _discrete(numerator: list[float], denominator: FloatArray, values: FloatArray) -> FloatArray:
     """Return what a continuous filter makes of values that hold for a step of the grid each."""
-    b, a, _ = scipy.signal.cont2discrete((numerator, denominator), _GRID_S)
+    strict = np.trim_zeros(denominator, "f")  # a filter without a lag
+    b, a, _ = scipy.signal.cont2discrete((numerator, strict), _GRID_S)
     result: FloatArray = scipy.signal.lfilter(b.ravel(), a, values)
     return result
 

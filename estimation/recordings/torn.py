@@ -13,8 +13,8 @@ import scipy.ndimage
 from estimation.types import FloatArray
 
 _SECOND_OUTPUT = 2
-_AROUND = 9
-"""Replies, the middle one of which is judged by their median: up to four of them may be torn."""
+_AROUND = 31
+"""Replies, the middle one of which is judged by their median: nearly half of them may be torn."""
 _LATE_STEPS = 0.25
 """An older position of output 1 is told from a new one where it is off by this much of a step."""
 
@@ -26,6 +26,7 @@ def mended(
     *,
     step_rad: float,
     output: int,
+    lag_s: float,
 ) -> FloatArray:
     """Return positions as they would be if each reply were of one moment.
 
@@ -38,6 +39,7 @@ def mended(
         t_s: When, the same shape, rising.
         step_rad: What the upper half of a position counts; 0 where replies are never torn.
         output: Of the board, 1 or 2.
+        lag_s: Of the velocities.
     """
     known = np.flatnonzero(np.isfinite(position_rad) & np.isfinite(velocity_rad_s))
     if not step_rad or len(known) < _AROUND:
@@ -46,7 +48,7 @@ def mended(
     way_rad = np.concatenate(
         [[0.0], 0.5 * (speed_rad_s[1:] + speed_rad_s[:-1]) * np.diff(t_s[known])]
     )
-    rest_rad = position_rad[known] - np.cumsum(way_rad)
+    rest_rad = position_rad[known] - np.cumsum(way_rad) - lag_s * speed_rad_s
     off_rad = rest_rad - scipy.ndimage.median_filter(rest_rad, _AROUND)
     if output == _SECOND_OUTPUT:
         off_rad = step_rad * np.round(off_rad / step_rad)
