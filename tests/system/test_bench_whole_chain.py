@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 from acceptance import IS_LONG, only
-from bench_command import friction
+from bench_command import QUICK, friction
+from commands import Result
+
+from daq.robot import robot_text
 
 pytestmark = pytest.mark.chain
 
@@ -57,23 +60,105 @@ def test_friction_is_found_and_its_interval_is_honest(joint: str, tmp_path: Path
     assert all(count >= 34 for count in covered.values()), covered
 
 
+def check_corrected(result: dict[str, Any], joint: str) -> None:
+    """Without the correction a third of viscous friction would be missing."""
+    fastest = max(result["plateaus"], key=lambda plateau: plateau["joint_velocity_rad_s"])
+    viscous_a = result["b_eq_nms"]["truth"] * fastest["motor_velocity_rad_s"] / 0.0276
+    assert fastest["iq_correction_a"] > 0.25 * viscous_a * (joint == "joint3")
+
+
+@only
+@pytest.mark.parametrize("profile", ["uomodri", "udriver2"])
+def test_held_references_and_truncated_replies_are_corrected(profile: str, tmp_path: Path) -> None:
+    """b_eq within 5 %, and of 40 seeds at least 34 have the truth in their interval."""
+    covered, selected = 0, 0
+    for seed in range(SEEDS):
+        outcome = friction(tmp_path / str(seed), "--profile", profile, "--seed", str(seed))
+        assert outcome.exit_code == 0, outcome.err
+        result = outcome.json
+        assert error_percent(result["f_nm"]) < 1.0, seed
+        assert error_percent(result["b_eq_nms"]) < 5.0, seed
+        assert error_percent(result["inertia_kg_m2"]) < 2.0, seed
+        check_corrected(result, "joint3")
+        covered += is_covered(result["b_eq_nms"])
+        selected += result["model"] == "coulomb_viscous"
+    assert covered >= 34
+    assert selected >= 34
+
+
 @pytest.mark.acceptance
-@pytest.mark.parametrize("profile", ["uomodri", "udriver2"] if IS_LONG else ["uomodri"])
-@pytest.mark.parametrize("joint", MOTORS if IS_LONG else ["joint3"])
-def test_the_bias_of_a_held_reference_is_corrected(
-    joint: str, profile: str, tmp_path: Path
-) -> None:
-    for seed in range(10 if IS_LONG else 1):
+@pytest.mark.parametrize(
+    ("profile", "joint"),
+    # The last one is on output 2, whose positions come torn.
+    [("uomodri", "joint3"), ("udriver2", "joint4")]
+    if not IS_LONG
+    else [(profile, joint) for profile in ("uomodri", "udriver2") for joint in (*MOTORS, "joint4")],
+)
+def test_other_boards_find_the_same_friction(profile: str, joint: str, tmp_path: Path) -> None:
+    for seed in range(3 if IS_LONG else 1):
         words = ("--profile", profile, "--seed", str(seed), *SHORT)
         outcome = friction(tmp_path / str(seed), *words, joint=joint)
         assert outcome.exit_code == 0, outcome.err
         result = outcome.json
         assert error_percent(result["f_nm"]) < 1.0
-        assert error_percent(result["b_eq_nms"]) < 10.0
-        # Without the correction a third of viscous friction would be missing.
-        fastest = max(result["plateaus"], key=lambda plateau: plateau["joint_velocity_rad_s"])
-        viscous_a = result["b_eq_nms"]["truth"] * fastest["motor_velocity_rad_s"] / 0.0276
-        assert fastest["iq_correction_a"] > 0.3 * viscous_a * (joint == "joint3")
+        assert error_percent(result["b_eq_nms"]) < (5.0 if IS_LONG else 10.0)
+        assert result["plateaus_used"] == len(result["plateaus"])
+        check_corrected(result, joint)
+
+
+# --- a computer that skips periods ----------------------------------------------------------------
+
+
+def skipping(directory: Path, rate: float, *words: str | Path, **where: Any) -> Result:
+    return friction(directory, "--fault", f"skip:rate={rate}", *words, joint="joint4", **where)
+
+
+@pytest.mark.parametrize(("profile", "rate"), [("arm", 0.1), ("uomodri", 0.1)])
+def test_skipped_periods_do_not_bias(profile: str, rate: float, tmp_path: Path) -> None:
+    """A bug: 13 % were missing of b_eq, outside its interval, with a tenth of the periods skipped.
+
+    Without noise, so that a few plateaus show it.
+    """
+    outcome = skipping(tmp_path, rate, "--profile", profile, "--effects", "none", *QUICK)
+    assert outcome.exit_code == 0, outcome.err
+    result = outcome.json
+    assert result["skipped"] > 0.5 * rate * 1e3 * 20.0
+    assert error_percent(result["b_eq_nms"]) < 2.0
+    assert error_percent(result["f_nm"]) < 0.3
+    assert any("skipped" in warning for warning in result["warnings"])
+
+
+@only
+@pytest.mark.parametrize("profile", ["arm", "uomodri", "udriver2"])
+def test_at_any_rate_of_skipping_friction_is_right_or_refused(profile: str, tmp_path: Path) -> None:
+    """As the arm's file is, and as one that lets the loop skip as much as it likes."""
+    patient = tmp_path / "patient.toml"
+    text = robot_text("laas4").replace("command_timeout_ms = 10", "command_timeout_ms = 250")
+    patient.write_text(text + "\n[safety]\nskipped_max_per_s = 1000\n")
+    covered, refused = [], 0
+    for rate in (0.01, 0.037, 0.106, 0.15, 0.3, 0.5, 0.7):
+        for robot in ("laas4", patient):
+            where = tmp_path / f"{rate}-{Path(robot).stem}"
+            outcome = skipping(where, rate, "--profile", profile, robot=robot)
+            if outcome.exit_code or outcome.json["b_eq_nms"] is None:
+                refused += 1
+                continue
+            result = outcome.json
+            assert error_percent(result["b_eq_nms"]) < 5.0, (rate, robot)
+            covered.append(is_covered(result["b_eq_nms"]))
+    assert refused >= 3
+    assert len(covered) >= 6
+    assert sum(covered) >= 0.8 * len(covered)
+
+
+def test_a_computer_that_is_hardly_there_stops_the_test(tmp_path: Path) -> None:
+    """The loop's own limit comes first: the motors stop, the recording stays, nothing is found."""
+    outcome = skipping(tmp_path, 0.4, *QUICK)
+    assert (outcome.exit_code, outcome.out) == (1, "")
+    assert "periods skipped within a second, limit 200" in outcome.err
+    assert "armature doctor" in outcome.err
+    assert not (tmp_path / "joint4.json").exists()
+    assert (tmp_path / "joint4.h5").exists()
 
 
 @pytest.mark.acceptance

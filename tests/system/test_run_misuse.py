@@ -67,6 +67,12 @@ def test_options_of_a_run(place: Place, words: tuple[str, ...], text: str) -> No
     check(2, text, *RUN, "--fast", *words)
 
 
+def test_periods_are_skipped_in_virtual_time_only(place: Place) -> None:
+    words = ("--fault", "skip:rate=0.1", "--duration", "1")
+    check(2, "'skip:rate=0.1'", *place.here(*RUN, *words))
+    assert armature(*RUN, "--fast", *words).exit_code == 0
+
+
 NOWHERE = ("--play", "/nowhere/t.h5")
 
 

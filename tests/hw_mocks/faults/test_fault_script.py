@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hw_mocks.faults.script import FaultScript, ScriptedFault, parse_fault
+from hw_mocks.clock import VirtualClock
+from hw_mocks.faults.script import FaultKind, FaultScript, ScriptedFault, parse_fault
 
 MS_NS = 1_000_000
 SCRIPTS = st.lists(
@@ -86,3 +89,58 @@ def test_before_the_first_exchange_nothing_is_promised() -> None:
     assert not script.spares_next(0, 0, MS_NS)
     assert script.strike(0, 5 * MS_NS) is None
     assert script.spares_next(0, 6 * MS_NS, 7 * MS_NS)
+
+
+# --- a computer that is busy elsewhere ------------------------------------------------------------
+
+
+def woken_ns(*texts: str, seed: int = 0, periods: int = 4000) -> list[int]:
+    """When a loop of 1 kHz wakes up."""
+    script = FaultScript([parse_fault(text) for text in texts], seed=seed)
+    clock = VirtualClock(lambda now_ns: script.oversleep_ns(now_ns, MS_NS))
+    woken, deadline_ns = [], 0
+    while deadline_ns < periods * MS_NS:
+        deadline_ns += MS_NS
+        clock.sleep_until_ns(deadline_ns)
+        deadline_ns += (clock.now_ns() - deadline_ns) // MS_NS * MS_NS
+        woken.append(clock.now_ns())
+    struck = [event for event in script.events if event.kind is FaultKind.SKIP]
+    assert all(event.board == -1 for event in struck)
+    late = [now_ns for now_ns in woken if now_ns % MS_NS > 1]
+    assert len(late) <= len(struck)
+    return woken
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.1, 0.5])
+def test_a_share_of_the_periods_is_skipped(rate: float) -> None:
+    woken = woken_ns(f"skip:rate={rate}")
+    assert all(after > before for before, after in itertools.pairwise(woken))
+    assert 1.0 - len(woken) / 4000 == pytest.approx(rate, rel=0.3)
+    assert woken == woken_ns(f"skip:rate={rate}")
+    assert woken != woken_ns(f"skip:rate={rate}", seed=1)
+
+
+def test_a_single_period_is_skipped() -> None:
+    woken = woken_ns("skip:at=1", periods=2000)
+    assert len(woken) == 1999
+    assert woken[998] == 999 * MS_NS
+    assert 1001 * MS_NS <= woken[999] < 1002 * MS_NS
+
+
+def test_always_skipping_has_an_end() -> None:
+    woken = woken_ns("skip:rate=1", periods=4000)
+    assert len(woken) == 4
+
+
+def test_boards_do_not_notice_skips() -> None:
+    def struck(*texts: str) -> list[bool]:
+        script = FaultScript([parse_fault(text) for text in texts], seed=5)
+        found = []
+        for number in range(200):
+            if script.has_skips:
+                script.oversleep_ns(number * MS_NS, MS_NS)
+            found.append(script.strike(0, number * MS_NS) is not None)
+        return found
+
+    assert struck("drop:rate=0.3") == struck("drop:rate=0.3", "skip:rate=0.2")
+    assert FaultScript([parse_fault("skip:rate=0.2")]).is_empty

@@ -23,6 +23,7 @@ from hw_mocks.faults.script import FaultKind, ScriptedFault, parse_fault
         ("stuck-low:at=2,for=0.5", ScriptedFault(kind=FaultKind.STUCK_LOW, at_s=2.0, for_s=0.5)),
         ("board-error:at=1,code=3", ScriptedFault(kind=FaultKind.BOARD_ERROR, at_s=1.0, code=3)),
         ("board-error:at=1", ScriptedFault(kind=FaultKind.BOARD_ERROR, at_s=1.0, code=7)),
+        ("skip:rate=0.03", ScriptedFault(kind=FaultKind.SKIP, rate=0.03)),
         # Those that last have a duration of their own.
         ("stuck-high:at=1", ScriptedFault(kind=FaultKind.STUCK_HIGH, at_s=1.0, for_s=0.1)),
         ("brown-out:at=1", ScriptedFault(kind=FaultKind.BROWN_OUT, at_s=1.0, for_s=0.05)),
@@ -61,6 +62,9 @@ def test_every_kind_can_be_asked_for(kind: FaultKind) -> None:
         ("flip:rate=0.1,code=3", ["code=3: |flip"]),
         ("drop:rate=0.1,direction=reply", ["direction=reply: |drop"]),
         ("flip:rate=0.1,direction=up", ["direction=up: |command|reply"]),
+        ("skip:rate=0.1,board=1", ["board=1: |skip"]),
+        ("skip:rate=0.1,for=1", ["for=1: |skip"]),
+        ("skip", ["rate=PROBABILITY|at=SECONDS"]),
         ("flip:rate", ["'rate'|rate=VALUE"]),
         ("flip:rate=", ["rate=: "]),
         ("flip:rate=often", ["rate=often: "]),
@@ -71,7 +75,7 @@ def test_every_kind_can_be_asked_for(kind: FaultKind) -> None:
         ("drop:at=1,board=0.5", ["board=0.5: "]),
         ("drop:at=1,board=64", ["board=64: |63"]),
         ("board-error:at=1,code=16", ["code=16: |15"]),
-        ("board-error:at=1,code=0", ["code=0: |15"]),
+        ("board-error:at=1,code=-1", ["code=-1: |15"]),
         ("drop:at=1,at=2", ["at "]),
         ("drop:at=1,colour=red", ["'colour'|rate, at, for, board"]),
         # All at once.

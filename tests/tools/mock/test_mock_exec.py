@@ -317,6 +317,7 @@ def test_all_mistakes_in_the_options_are_listed(armature: Callable[..., Any]) ->
     ("options", "named"),
     [
         (("--fault", "unplug:at=0"), "'unplug:at=0'"),
+        (("--fault", "skip:rate=0.1"), "'skip:rate=0.1'"),
         (("--fault", "flip:rate=0.5,board=1"), "bench1"),
         (("--fault", ""), "''"),
         (("--profile", "arm2"), "'arm2'"),
