@@ -107,9 +107,11 @@ class MockRobot:
         plant.step(torques_nm)
         for output in self._unconnected:
             output.drive_torque_nm()
-        positions_rad, velocities_rad_s = plant.motor_position_rad, plant.motor_velocity_rad_s
-        for number, output in enumerate(self._driven):
-            output.sense(positions_rad[number], velocities_rad_s[number])
+        turning = zip(
+            self._driven, plant.motor_position_rad, plant.motor_velocity_rad_s, strict=True
+        )
+        for output, position_rad, velocity_rad_s in turning:
+            output.sense(position_rad, velocity_rad_s)
         self._now_ns += STEP_NS
         for board in self.boards:
             board.tick(self._now_ns)

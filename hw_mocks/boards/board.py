@@ -98,6 +98,7 @@ class MockBoard:
         self._in_setpoint_order = itemgetter(
             *(asked.index(name) if name in asked else -1 for name in SETPOINT)
         )
+        self._encoders = (outputs[0].encoder, outputs[1].encoder)
         self._mode_bits = list(zip(outputs, _MOTOR_MODE, strict=True))
         self._is_calibration_late = behaviour.calibration.is_late and not is_calibration_prompt
         self._frame_size = profile.frame_size
@@ -106,6 +107,7 @@ class MockBoard:
         self._age_max_ns = behaviour.reply_age_max_s * 1e9
         self._lag_max = behaviour.reply_lag_max
         self._now_ns = 0
+        self._heat_ns = _NS_PER_MS
         self._power_up()
 
     def _power_up(self, uptime_ns: int = 0) -> None:
@@ -115,6 +117,7 @@ class MockBoard:
         self._has_failed = False
         self._mode: int | None = None
         self._settled_mode: int | None = None
+        self._is_calibrating = False
         self._started_ns = self._now_ns - uptime_ns
         self._watchdog.power_up(self._started_ns)
         self._last_window_ns: float = -self._frame_gap_min_ns
@@ -152,22 +155,18 @@ class MockBoard:
     def tick(self, now_ns: int) -> None:
         """Do what is due after each physics step: calibration, watchdog, temperature, rollover."""
         self._now_ns = now_ns
-        first, second = self.outputs
-        if first.start_ns is not None and now_ns >= first.start_ns:
-            first.calibrate()
-        if second.start_ns is not None and now_ns >= second.start_ns:
-            second.calibrate()
-        if first.has_failed_alignment or second.has_failed_alignment:
-            for output, cause in zip(self.outputs, _MOTOR_OF, strict=True):
-                if output.has_failed_alignment and output.state is not MotorState.ERROR:
-                    self._report(cause)
-        if first.encoder.has_rolled_over or second.encoder.has_rolled_over:
-            first.encoder.has_rolled_over = second.encoder.has_rolled_over = False
+        if self._is_calibrating:
+            self._calibrate(now_ns)
+        first, second = self._encoders
+        if first.has_rolled_over or second.has_rolled_over:
+            first.has_rolled_over = second.has_rolled_over = False
             if self._mode and self._mode & _ENABLE_ROLLOVER_ERROR:
                 self._report(FaultCause.ROLLOVER)
         if now_ns >= self._watchdog.deadline_ns and self._is_watched:
+            self._watchdog.strike()
             self._report(FaultCause.TIMEOUT)
-        if now_ns % _NS_PER_MS < self._step_ns:
+        if now_ns >= self._heat_ns:
+            self._heat_ns = now_ns + _NS_PER_MS
             for output in self.outputs:
                 output.heat(1e-3)
                 if output.is_too_hot:
@@ -341,9 +340,9 @@ class MockBoard:
         mode = command.mode
         asked = (*cast("tuple[Any, ...]", command), _NOT_ASKED)
         setpoints = zip(*self._in_setpoint_order(asked), strict=True)
-        # It acts at the next tick of the law.
+        # It acts at the next tick of the law. To the microsecond: what follows from it recurs.
         acts_ns = self._acts_ns + self._tick_ns * self._chance.random()
-        delay_s = max(0.0, (acts_ns - self._now_ns) * 1e-9)
+        delay_s = max(0.0, round((acts_ns - self._now_ns) * 1e-3) * 1e-6)
         for output, setpoint in zip(self.outputs, setpoints, strict=True):
             output.command(setpoint, delay_s)
         if mode != self._settled_mode:
@@ -383,6 +382,16 @@ class MockBoard:
         if self._is_calibration_late:
             apart_ns = 1e9 * self.profile.behaviour.calibration.apart_max_s
         output.start_ns = self._now_ns + int(apart_ns * self._chance.random())
+        self._is_calibrating = True
+
+    def _calibrate(self, now_ns: int) -> None:
+        """Begin calibrations that are due, and see which have failed."""
+        for output, cause in zip(self.outputs, _MOTOR_OF, strict=True):
+            if output.start_ns is not None and now_ns >= output.start_ns:
+                output.calibrate()
+            if output.has_failed_alignment and output.state is not MotorState.ERROR:
+                self._report(cause)
+        self._is_calibrating = any(output.is_calibrating for output in self.outputs)
 
     # --- replies ----------------------------------------------------------------------------------
 

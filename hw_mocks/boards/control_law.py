@@ -46,12 +46,10 @@ class Winding(NamedTuple):
 
 
 class ControlLaw:
-    """The law, its setpoint and its integral.
+    """The law, its setpoint and its integral; what it drives is read by the sensor.
 
     Attributes:
-        current_a: Mean of the part of the last step that `sensor` has not read yet.
-        slope_a_per_s: How it rises there.
-        part_s: How long that part is.
+        is_asking: Whether it asks for a current other than 0, so far as the firmware can tell.
     """
 
     def __init__(
@@ -66,15 +64,15 @@ class ControlLaw:
     ) -> None:
         self._encoder = encoder
         self._sensor = sensor
-        self._winding = winding
+        self._electric = (winding.nm_per_a / 1.5, winding.coil_ohm, winding.voltage_max_v)
         self._is_advanced = behaviour.is_reference_advanced
         self._is_idle_integrated = idle_integral is IdleIntegral.RUNS_ON
-        self._is_idle_kept = idle_integral is IdleIntegral.KEPT
+        self._is_idle_cleared = idle_integral is IdleIntegral.CLEARED
+        self._difference_rad = math.pi * (behaviour.position_difference_wraps_turns or math.inf)
         self._sum_max_a = behaviour.current_sum_max_a or math.inf
         self._board_limit_a = min(behaviour.current_max_a or math.inf, self._sum_max_a)
         self._step_s = step_s
-        self.current_a = self.slope_a_per_s = 0.0
-        self.part_s = step_s
+        self.is_asking = False
         self._waiting: Setpoint | None = None
         self._delay_s = 0.0
         self.clear()
@@ -93,14 +91,9 @@ class ControlLaw:
         else:
             self._take(setpoint)
 
-    @property
-    def is_asking(self) -> bool:
-        """Whether it asks for a current other than 0, so far as the firmware can tell."""
-        return bool(self.current_a)
-
     def drive_a(self, rotor_rad_s: float) -> float:
         """Return the mean current of the coming step."""
-        self.part_s = step_s = self._step_s
+        step_s = self._step_s
         if self._waiting is None:
             return self._mean_a(rotor_rad_s, 0.0, step_s)
         delay_s = self._delay_s
@@ -108,61 +101,64 @@ class ControlLaw:
             self._delay_s = delay_s - step_s
             return self._mean_a(rotor_rad_s, 0.0, step_s)
         before_a = self._mean_a(rotor_rad_s, 0.0, delay_s)
-        self._sensor.read(before_a, self.slope_a_per_s, delay_s)
         self._take(self._waiting)
-        self.part_s = rest_s = step_s - delay_s
+        rest_s = step_s - delay_s
         after_a = self._mean_a(rotor_rad_s, delay_s, rest_s)
         return (before_a * delay_s + after_a * rest_s) / step_s
 
     def _take(self, setpoint: Setpoint) -> None:
+        """Follow a setpoint from now on. What does not change meanwhile is worked out here."""
         self._waiting = None
-        self._setpoint = setpoint
-        self._reference_rad, velocity_rad_s, *_, isat_a = setpoint
+        self._reference_rad, velocity_rad_s, iq_ff_a, kp, kd, ki, isat_a = setpoint
         self._reference_rad_s = velocity_rad_s if self._is_advanced else 0.0
+        self._gains = (kp, kd, ki)
+        self._steady_a = iq_ff_a + kd * velocity_rad_s
+        self._is_integrating = self._is_idle_integrated or ki != 0.0
+        if self._is_idle_cleared and not ki:
+            self._integral_rad_s = 0.0
         # Isat = 0 means the board's own limit, and no command raises that.
         limit_a = self._board_limit_a
         self._limit_a = isat_a if 0.0 < isat_a < limit_a else limit_a
 
     def _mean_a(self, rotor_rad_s: float, elapsed_s: float, duration_s: float) -> float:
         """Return the law's mean while the rotor turns on; it begins `elapsed_s` into the step."""
-        _, velocity_rad_s, iq_ff_a, kp_a_per_rad, kd_a_s_per_rad, ki_a_per_rad_s, _ = self._setpoint
+        kp_a_per_rad, kd_a_s_per_rad, ki_a_per_rad_s = self._gains
         encoder = self._encoder
         seen_rad_s = 0.0 if encoder.is_frozen else rotor_rad_s
         drift_rad_s = self._reference_rad_s - seen_rad_s
-        error_rad = (
-            encoder.error_rad(self._reference_rad)
-            - seen_rad_s * elapsed_s
-            + 0.5 * duration_s * drift_rad_s
-        )
+        error_rad = self._reference_rad - encoder.angle_rad + encoder.base_rad
+        highest_rad = self._difference_rad
+        if not -highest_rad <= error_rad < highest_rad:
+            error_rad = _wrapped(error_rad, highest_rad)
+        error_rad += 0.5 * duration_s * drift_rad_s - seen_rad_s * elapsed_s
         self._reference_rad += self._reference_rad_s * duration_s
         current_a = (
             kp_a_per_rad * error_rad
-            + kd_a_s_per_rad * (velocity_rad_s - encoder.velocity_rad_s)
+            - kd_a_s_per_rad * encoder.velocity_rad_s
             + ki_a_per_rad_s * self._integral_rad_s
-            + iq_ff_a
+            + self._steady_a
         )
         slope_a_per_s = 0.0
         limit_a = self._limit_a
         if -limit_a <= current_a <= limit_a:
             slope_a_per_s = kp_a_per_rad * drift_rad_s
-            if ki_a_per_rad_s or self._is_idle_integrated:
+            if self._is_integrating:
                 self._integral_rad_s += error_rad * duration_s
-            elif not self._is_idle_kept:
-                self._integral_rad_s = 0.0
         else:
-            current_a = max(-limit_a, min(limit_a, self._overflowed_a(current_a)))
+            if not -self._sum_max_a <= current_a < self._sum_max_a:
+                current_a = _wrapped(current_a, self._sum_max_a)
+            current_a = max(-limit_a, min(limit_a, current_a))
         # What the bus can drive against the back-emf: v_q = R·iq + K_i·ω/1.5, |v_q| ≤ V/√3.
-        nm_per_a, coil_ohm, limit_v = self._winding
-        voltage_v = coil_ohm * current_a + nm_per_a * rotor_rad_s / 1.5
+        emf_v_s, coil_ohm, limit_v = self._electric
+        voltage_v = coil_ohm * current_a + emf_v_s * rotor_rad_s
         if not -limit_v <= voltage_v <= limit_v:
             current_a -= (voltage_v - math.copysign(limit_v, voltage_v)) / coil_ohm
             slope_a_per_s = 0.0
-        self.current_a, self.slope_a_per_s = current_a, slope_a_per_s
+        self.is_asking = current_a != 0.0
+        self._sensor.read(current_a, slope_a_per_s, duration_s)
         return current_a
 
-    def _overflowed_a(self, sum_a: float) -> float:
-        """Return what an integer makes of the law's sum that holds no more."""
-        highest_a = self._sum_max_a
-        if -highest_a <= sum_a < highest_a:
-            return sum_a
-        return (sum_a + highest_a) % (2.0 * highest_a) - highest_a
+
+def _wrapped(value: float, highest: float) -> float:
+    """Return what an integer makes of a value that it cannot hold."""
+    return (value + highest) % (2.0 * highest) - highest

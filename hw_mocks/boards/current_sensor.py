@@ -25,25 +25,23 @@ class CurrentSensor:
         self._generator = generator
         self._noise_block: list[float] = []
         self._lag_s = 1.0 / (2.0 * math.pi * filter_hz)
-        self._step_s = step_s
-        self._gain, self._ramp_s = self._weights(step_s)
+        self._weights: dict[float, tuple[float, float]] = {}
+        self._weigh(step_s)
         self._end_a = 0.0
         self._slope_a_per_s = 0.0
 
     def read(self, mean_a: float, slope_a_per_s: float, duration_s: float) -> None:
-        """Follow a current that rises evenly through a physics step, or through a part of one."""
-        if duration_s == self._step_s:
-            gain, ramp_s = self._gain, self._ramp_s
-        else:
-            gain, ramp_s = self._weights(duration_s)
+        """Follow a current that rises evenly through a physics step, or through a part of one.
+
+        Durations are whole microseconds, so that few of them are to be remembered.
+        """
+        try:
+            gain, ramp_s = self._weights[duration_s]
+        except KeyError:
+            gain, ramp_s = self._weigh(duration_s)
         self.filtered_a += gain * (mean_a - self.filtered_a) + slope_a_per_s * ramp_s
         self._end_a = mean_a + 0.5 * slope_a_per_s * duration_s
         self._slope_a_per_s = slope_a_per_s
-
-    def _weights(self, duration_s: float) -> tuple[float, float]:
-        """Return what a low-pass makes of a mean, and of a rise through that time beyond it."""
-        gain = 1.0 - math.exp(-duration_s / self._lag_s)
-        return gain, duration_s - gain * (0.5 * duration_s + self._lag_s)
 
     def measure_a(self, offset_s: float) -> float:
         """Return what a reply says that was latched so long after the last step, or before."""
@@ -57,3 +55,10 @@ class CurrentSensor:
         if not self._noise_block:
             self._noise_block = self._generator.normal(0.0, self._noise_a, _BLOCK).tolist()
         return filtered_a + self._noise_block.pop()
+
+    def _weigh(self, duration_s: float) -> tuple[float, float]:
+        """Return what a low-pass makes of a mean, and of a rise through that time beyond it."""
+        gain = 1.0 - math.exp(-duration_s / self._lag_s)
+        weights = gain, duration_s - gain * (0.5 * duration_s + self._lag_s)
+        self._weights[duration_s] = weights
+        return weights

@@ -21,6 +21,7 @@ class Encoder:
         angle_rad: As read, running on over as many turns as the motor makes.
         velocity_rad_s: Low-passed as the board does it.
         origin_rad: The angle that is reported as zero.
+        base_rad: The same in the present range of the turn counter.
         is_zeroed: Whether calibration has ended.
         is_index_found: Whether the index has passed since calibration.
         index_toggle: Changes each time the index passes.
@@ -39,10 +40,6 @@ class Encoder:
     ) -> None:
         self._count_rad = _TURN_RAD / counts_per_turn
         self._wrap_rad = behaviour.position_wrap_turns * _TURN_RAD
-        difference_turns = behaviour.position_difference_wraps_turns
-        self._difference_rad = (
-            None if difference_turns is None else 0.5 * difference_turns * _TURN_RAD
-        )
         self._is_live_before = behaviour.calibration.is_position_live_before
         self._step_s = step_s
         self._velocity_gain = 1.0 - math.exp(-_TURN_RAD * behaviour.velocity_filter_hz * step_s)
@@ -92,18 +89,13 @@ class Encoder:
         """Return what is reported of a rotor that stands a little elsewhere than when last read."""
         return self._reported(self.angle_rad if self.is_frozen else self._quantised(rotor_rad))
 
-    def error_rad(self, target_rad: float) -> float:
-        """Return how far a position is from the reported one: a plain difference."""
-        difference = target_rad - (self.angle_rad - self._base_rad)
-        half = self._difference_rad
-        if half is None or -half <= difference < half:
-            return difference
-        return (difference + half) % (2.0 * half) - half
-
     def read(self, rotor_rad: float) -> None:
         """Look at the rotor after a physics step."""
-        before = self.angle_rad
-        self.angle_rad = angle = before if self.is_frozen else self._quantised(rotor_rad)
+        before = angle = self.angle_rad
+        if not self.is_frozen:
+            # As `_quantised`, without the call: this is done more often than anything else.
+            count = self._count_rad
+            self.angle_rad = angle = count * round(rotor_rad / count) if count else rotor_rad
         speed_rad_s = (angle - before) / self._step_s
         self.velocity_rad_s += self._velocity_gain * (speed_rad_s - self.velocity_rad_s)
         if not self._quiet_from_rad < angle < self._quiet_to_rad:
@@ -152,11 +144,11 @@ class Encoder:
         self._quiet_to_rad = min(turn_rad + _TURN_RAD, range_rad + 2.0 * wrap) - _MARGIN_RAD
 
     def _count_ranges(self) -> float:
-        """Return the angle in the middle of the present range; reported positions count from it."""
+        """Return the angle in the middle of the present range of the turn counter."""
         wrap = self._wrap_rad
         number = math.floor((self.angle_rad - self._zero_rad + wrap) / (2.0 * wrap))
         middle_rad = self._zero_rad + 2.0 * wrap * number
-        self._base_rad = middle_rad + self._shift_rad
+        self.base_rad = middle_rad + self._shift_rad
         return middle_rad
 
     def _pass_index(self, index_turn: int) -> None:

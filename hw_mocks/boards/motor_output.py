@@ -97,6 +97,7 @@ class MotorOutput:
         idle_integral: IdleIntegral = IdleIntegral.CLEARED,
     ) -> None:
         self.connection = connection
+        self._actuator = connection.actuator if connection else None
         self.start_ns: int | None = None
         motor = connection.motor if connection else None
         self.encoder = Encoder(
@@ -179,6 +180,11 @@ class MotorOutput:
         """Whether it must be calibrated before it can run, and has not begun."""
         return self.state is MotorState.IDLE and self.start_ns is None and not self._is_kept
 
+    @property
+    def is_calibrating(self) -> bool:
+        """Whether a calibration goes on, or will."""
+        return self.state is MotorState.CALIBRATING or self.start_ns is not None
+
     def enable(self) -> None:
         """Obey EMx: a motor that is calibrated runs, unless its board latches a stop."""
         if self.state is MotorState.IDLE:
@@ -253,6 +259,7 @@ class MotorOutput:
             else state is MotorState.STOPPED and self._behaviour.is_stop_latched
         )
         self._is_following = state is MotorState.RUNNING
+        self._is_supplied = self._is_following or state is MotorState.CALIBRATING
         self._drive: Callable[[float], float]
         if self._is_following:
             self._drive = self.law.drive_a
@@ -266,22 +273,20 @@ class MotorOutput:
     # --- every physics step -----------------------------------------------------------------------
 
     def drive_torque_nm(self) -> float:
-        """Set the current for the coming step; returns the torque on the rotor."""
-        self.iq_a = iq_a = self._drive(self._true_rad_s)
-        if self.connection is None:
+        """Set the current for the coming step, and measure it; returns the torque on the rotor."""
+        rotor_rad_s = self._true_rad_s
+        self.iq_a = iq_a = self._drive(rotor_rad_s)
+        if not self._is_following:
+            self._current.read(iq_a, 0.0, self._step_s)
+        if self._actuator is None:
             return 0.0
-        return self.connection.actuator.torque_nm(iq_a, self._true_rad, self._true_rad_s)
+        return self._actuator.torque_nm(iq_a, self._true_rad, rotor_rad_s)
 
     def sense(self, motor_position_rad: float, motor_velocity_rad_s: float) -> None:
-        """Read the encoder and the current after a physics step."""
+        """Read the encoder after a physics step."""
         self._true_rad = motor_position_rad
         self._true_rad_s = motor_velocity_rad_s
         self.encoder.read(motor_position_rad)
-        if self._is_following:
-            law = self.law
-            self._current.read(law.current_a, law.slope_a_per_s, law.part_s)
-        else:
-            self._current.read(self.iq_a, 0.0, self._step_s)
 
     def place(self, motor_position_rad: float) -> None:
         """Tell the encoder where the rotor stands before the first step."""
@@ -316,10 +321,7 @@ class MotorOutput:
 
     def _input_power_w(self) -> float:
         """Return the electrical power into the motor: copper loss and mechanical power."""
-        if self.connection is None or self.state not in (
-            MotorState.RUNNING,
-            MotorState.CALIBRATING,
-        ):
+        if self.connection is None or not self._is_supplied:
             return 0.0
         mechanical = self._winding.nm_per_a * self.iq_a * self._true_rad_s
         return 1.5 * self._winding.coil_ohm * self.iq_a**2 + mechanical

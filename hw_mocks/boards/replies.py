@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from operator import itemgetter, mul
 
 from firmware_protocol.behaviour import Behaviour, SystemBit
@@ -70,13 +70,20 @@ class ReplyMaker:
             1 if field.is_integer else (_SAFE_CUT if is_cut else 1.0) / field.lsb
             for field, _ in flat
         ]
-        self._shifted = [(at, field) for at, (field, _) in enumerate(flat) if field.is_shifted]
         self._wires = [field.wire for field, _ in flat]
         names = [field.name for field, _ in flat]
         self._index_at = names.index("index")
         self._second_at = names.index("motor_position_rad") + 1
         self._made: list[int] | None = None
         self._before: list[int] | None = None
+        now = self._in_wire_order(self._measured(0, 0, 0, 0.0))
+        shifted = [(at, field) for at, (field, _) in enumerate(flat) if field.is_shifted]
+        self._offsets = [(at, field.offset) for at, field in shifted if not math.isnan(now[at])]
+        self._absent = [
+            (at, (field.absent_raw or 0) * field.lsb)
+            for at, field in shifted
+            if math.isnan(now[at])
+        ]
 
     def forget(self) -> None:
         """Have sent nothing yet."""
@@ -119,14 +126,13 @@ class ReplyMaker:
         offset_s: float,
     ) -> bytes:
         """Return a reply whose values were latched so long after the last physics step."""
-        first, second = self._outputs
-        of_first, of_second = first.measure(offset_s), second.measure(offset_s)
-        power_w = of_first[_POWER] + of_second[_POWER]
-        bus_v = self._bus_nominal_v - _SUPPLY_RESISTANCE_OHM * power_w / self._bus_nominal_v
-        measured = (*of_first, *of_second, bus_v, status, timestamp, index, 0)
-        values = self._in_wire_order(measured)
-        if self._shifted:
-            values = self._unshifted(values)
+        values = self._in_wire_order(self._measured(status, timestamp, index, offset_s))
+        if self._offsets or self._absent:
+            values = list(values)
+            for at, offset in self._offsets:
+                values[at] -= offset
+            for at, value in self._absent:
+                values[at] = value
         raws = list(map(self._to_int, map(mul, values, self._per_value)))
         if self.torn_share:
             raws = self._torn(raws)
@@ -148,14 +154,15 @@ class ReplyMaker:
         raws[self._index_at] = index
         return codec.encode_raw(raws)
 
-    def _unshifted(self, values: Sequence[float]) -> list[float]:
-        unshifted = list(values)
-        for at, field in self._shifted:
-            is_absent = math.isnan(values[at])
-            unshifted[at] = (
-                (field.absent_raw or 0) * field.lsb if is_absent else values[at] - field.offset
-            )
-        return unshifted
+    def _measured(
+        self, status: int, timestamp: int, index: int, offset_s: float
+    ) -> tuple[float, ...]:
+        """Return all there is to say; the last value is 0, for what nobody measures."""
+        first, second = self._outputs
+        of_first, of_second = first.measure(offset_s), second.measure(offset_s)
+        power_w = of_first[_POWER] + of_second[_POWER]
+        bus_v = self._bus_nominal_v - _SUPPLY_RESISTANCE_OHM * power_w / self._bus_nominal_v
+        return (*of_first, *of_second, bus_v, status, timestamp, index, 0)
 
     def _torn(self, raws: list[int]) -> list[int]:
         """Return a reply that was sent while it was rewritten: its first words are older."""

@@ -42,6 +42,10 @@ class WatchdogTimer:
         """Watch nothing."""
         self._timeout_ns = self._overflows_ns = self.deadline_ns = math.inf
 
+    def strike(self) -> None:
+        """Have struck: once is enough, until the next command."""
+        self.deadline_ns = math.inf
+
     def hear(self, now_ns: int, timeout_ms: int) -> None:
         """Take note of a valid command; a time-out of 0 is none."""
         self._timeout_ns = math.inf

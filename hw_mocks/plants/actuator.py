@@ -10,7 +10,7 @@ a three-phase motor is 6p or a multiple of it. Nothing here knows of friction or
 
 from __future__ import annotations
 
-import math
+from math import cos, pi, sin, sqrt
 
 import numpy as np
 
@@ -36,21 +36,21 @@ class Actuator:
         self._cogging_nm = effects.cogging_nm
         self._is_even = not (effects.torque_ripple or effects.cogging_nm)
         self._ripple_phase_rad, self._cogging_phase_rad = generator.uniform(
-            0.0, 2.0 * math.pi, size=2
+            0.0, 2.0 * pi, size=2
         ).tolist()
 
     def torque_nm(self, iq_a: float, position_rad: float, velocity_rad_s: float) -> float:
         """Return the torque on the rotor, by the true current and the motor's motion."""
         torque_nm = self._nm_per_a * iq_a
         if self._saturation_per_a2:
-            torque_nm /= math.sqrt(1.0 + self._saturation_per_a2 * iq_a * iq_a)
+            torque_nm /= sqrt(1.0 + self._saturation_per_a2 * iq_a * iq_a)
         if self._is_even:
             return torque_nm
         half_turn_rad = self._half_step_order_s * velocity_rad_s
-        fading = math.sin(half_turn_rad) / half_turn_rad if half_turn_rad else 1.0
+        fading = sin(half_turn_rad) / half_turn_rad if half_turn_rad else 1.0
         angle_rad = self._order * position_rad + half_turn_rad
-        ripple = self._ripple * fading * math.cos(angle_rad + self._ripple_phase_rad)
-        cogging_nm = self._cogging_nm * fading * math.sin(angle_rad + self._cogging_phase_rad)
+        ripple = self._ripple * fading * cos(angle_rad + self._ripple_phase_rad)
+        cogging_nm = self._cogging_nm * fading * sin(angle_rad + self._cogging_phase_rad)
         return torque_nm * (1.0 + ripple) + cogging_nm
 
 
