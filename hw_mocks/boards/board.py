@@ -36,6 +36,8 @@ _NOT_ASKED = (0.0, 0.0)
 _SLOW_SHARE = 0.05
 """Of replies that a slow firmware builds before it has looked at the last command."""
 _NEIGHBOURS = 1
+_REWRITTEN_NS = 2_000_000
+"""After so long a reply has been rewritten as a whole, whatever was sent before."""
 
 
 class _Codecs(NamedTuple):
@@ -222,9 +224,11 @@ class MockBoard:
         if not self.is_powered:
             return bytes(len(sent))
         began_ns = max(self._now_ns, self.line_ns)
+        gap_ns = began_ns - self._last_window_ns
+        if gap_ns > _REWRITTEN_NS:
+            self.replies.forget()
         reply = self._reply(self._spi.reply, began_ns) if prepared is None else prepared
         self.replies.note_sent()
-        gap_ns = began_ns - self._last_window_ns
         self._last_window_ns, self._usual_gap_ns = began_ns, int(gap_ns)
         self._acts_ns = began_ns + int(len(sent) * 8e9 / self.clock_hz)
         if gap_ns >= self._frame_gap_min_ns:
