@@ -149,10 +149,20 @@ def test_usage_errors(armature: Armature, words: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("robot", "motors", "profile"),
-    [("laas4", 4, None), ("bench1", 1, "udriver2"), ("bench1", 1, "uomodri")],
+    ("robot", "motors", "profile", "calibration_s"),
+    [
+        ("laas4", 4, None, (3.0, 4.1)),
+        ("bench1", 1, "udriver2", (1.0, 1.1)),
+        ("bench1", 1, "uomodri", (3.0, 4.1)),
+    ],
 )
-def test_step(armature: Armature, robot: str, motors: int, profile: str | None) -> None:
+def test_step(
+    armature: Armature,
+    robot: str,
+    motors: int,
+    profile: str | None,
+    calibration_s: tuple[float, float],
+) -> None:
     options = ("--profile", profile) if profile else ()
 
     result = armature("mock", "step", "--robot", robot, *options, "--json")
@@ -160,7 +170,8 @@ def test_step(armature: Armature, robot: str, motors: int, profile: str | None) 
     assert (result.exit_code, result.err) == (0, "")
     report = result.json
     assert report["faults"] == []
-    assert report["calibration_s"] == pytest.approx(3.0, abs=0.1)
+    earliest_s, latest_s = calibration_s
+    assert earliest_s <= report["calibration_s"] <= latest_s
     last = report["samples"][-1]
     assert last["time_s"] == 1.0
     assert len(last["motor_position_rad"]) == len(last["iq_a"]) == motors
@@ -174,7 +185,7 @@ def test_step_for_people(armature: Armature) -> None:
     result = armature("mock", "step", "--robot", "bench1")
 
     assert result.exit_code == 0
-    assert " 3.0" in result.lines[0]
+    assert " 3." in result.lines[0]
     assert result.err.count(" s ") == 2, "the robot's time and ours"
 
 
