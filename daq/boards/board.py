@@ -330,20 +330,16 @@ class Board:
     def _seek_step(self) -> None:
         """Clock single words until a command arrives; after a whole frame of them all is as before.
 
-        The same is tried with one byte more. The command sent last is repeated, under its own
-        index, so that the board obeys nothing new.
+        The command sent last is repeated, under its own index, so that the board obeys nothing new.
         """
         if self._is_heard():
             return
-        for first in (_WORD, 1):
-            left, size = self._reply.size, first
-            while left > size:
-                self.link.realign(size)
-                left, size = left - size, _WORD
-                if self._is_heard():
-                    self.cured += 1
-                    return
-            self.link.realign(left)
+        for _ in range(self._reply.size // _WORD - 1):
+            self.link.realign(_WORD)
+            if self._is_heard():
+                self.cured += 1
+                return
+        self.link.realign(_WORD)
 
     def _is_heard(self) -> bool:
         """Whether the command sent last arrives when it is repeated."""

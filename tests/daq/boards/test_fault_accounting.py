@@ -35,14 +35,14 @@ class WatchedLink:
         self.clock_hz = link.clock_hz
         self.realign, self.close, self.exchange = link.realign, link.close, link.exchange
         board = robot.boards[0]
-        transfer = board.transfer
+        shift = board.shift
 
-        def watched(sent: bytes) -> bytes:
-            received = transfer(sent)
+        def watched(sent: bytes, prepared: bytes | None = None) -> bytes:
+            received = shift(sent, prepared)
             self.genuine = [*self.genuine[-3:], received]
             return received
 
-        board.transfer = watched  # type: ignore[method-assign]
+        board.shift = watched  # type: ignore[method-assign]
 
 
 def run(
