@@ -26,6 +26,7 @@ from daq.robot import load_robot
 from daq.stream import messages as m
 from daq.stream.errors import RefusedError
 from firmware_protocol.profiles import PROFILES
+from hw_mocks.clock import VirtualClock
 
 BENCH = load_robot("bench1")
 GEAR = BENCH.joints[0].drive.gear_reduction
@@ -239,6 +240,45 @@ def test_a_move_back_from_the_margin_is_free() -> None:
     rig.until(lambda: rig.tracks[0].is_at_rest)
     rig.step(300)
     assert rig.axes[0].position_rad == pytest.approx(here_rad - 1.0, abs=0.02)
+    check_references(rig)
+
+
+class LateClock(VirtualClock):
+    """Skips up to eight periods now and then, or in every cycle for a while."""
+
+    chance: random.Random | None = None
+    has_burst = False
+
+    def sleep_until_ns(self, deadline_ns: int) -> None:
+        super().sleep_until_ns(deadline_ns)
+        if self.chance is not None:
+            if self.chance.random() < 0.02:
+                self.has_burst = not self.has_burst
+            self.advance_ns(self.chance.randint(0, 8) * self.has_burst * 1_000_000)
+
+
+@profiles
+@pytest.mark.acceptance
+@pytest.mark.parametrize("seed", range(10 if IS_LONG else 2))
+def test_skipped_periods_do_not_carry_a_speed_over_the_wrap(profile: str, seed: int) -> None:
+    """It stops in time, or at the fence if a burst came at the wrong moment."""
+    clock = LateClock()
+    rig = at(profile, 35.0, clock=clock)
+    rig.cycle._budget._allowed = 10**9
+    rig.mode("velocity", 5.0)
+    clock.chance = random.Random(seed)
+    seen: list[tuple[float, float]] = []
+
+    def is_over() -> bool:
+        seen.append((abs(true_rad_s(rig)), wire_turns(rig)))
+        return rig.tracks[0].mode is not Mode.VELOCITY and rig.tracks[0].is_at_rest
+
+    rig.runner(is_over=is_over, duration_ns=4 * 10**9).run()
+    speeds, turns = zip(*seen, strict=True)
+    assert max(speeds) < LIMIT_RAD_S, "references that come in jumps make it overshoot, no more"
+    assert rig.machine.trip_code in ("", "wrap")
+    assert rig.cycle.skipped > 50 and max(turns) > WRAP_TURNS[profile] - 25.0
+    assert min(turns) > 0.0
     check_references(rig)
 
 
