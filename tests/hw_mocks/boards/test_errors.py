@@ -142,7 +142,9 @@ def test_the_encoder_goes_on_counting_after_an_error(profile: str, rig: MakeRig)
 # --- which motor stops ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("motor", [0, 1])
+@pytest.mark.parametrize(
+    ("profile", "motor"), [("arm", 1), ("uomodri", 0), ("uomodri", 1), ("udriver2", 0)]
+)
 def test_a_fault_of_one_motor_stops_only_that_motor_on_uomodri_and_arm(
     profile: str, rig: MakeRig, arm4: Robot, motor: int
 ) -> None:

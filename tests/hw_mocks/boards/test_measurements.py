@@ -109,6 +109,11 @@ def test_torque_is_what_the_board_makes_of_its_measured_current(rig: MakeRig) ->
 # --- wrap -----------------------------------------------------------------------------------------
 
 
+SIDES = pytest.mark.parametrize(
+    ("profile", "sign"), [("arm", 1.0), ("uomodri", -1.0), ("udriver2", 1.0)]
+)
+
+
 def spin_across_the_wrap(rig: Rig, mode: int, sign: float) -> list[float]:
     positions = []
     for _ in range(4000):
@@ -122,7 +127,7 @@ def spin_across_the_wrap(rig: Rig, mode: int, sign: float) -> list[float]:
     return positions
 
 
-@pytest.mark.parametrize("sign", [1.0, -1.0])
+@SIDES
 def test_positions_wrap_without_an_error(profile: str, rig: MakeRig, sign: float) -> None:
     wrap = {"arm": 128.0, "uomodri": 128.0, "udriver2": 100.0}[profile]
     turning = rig(profile)
@@ -138,7 +143,7 @@ def test_positions_wrap_without_an_error(profile: str, rig: MakeRig, sign: float
     assert not replies[-1].status & 0xF
 
 
-@pytest.mark.parametrize("sign", [1.0, -1.0])
+@SIDES
 def test_with_epre_the_wrap_is_error_5(profile: str, rig: MakeRig, sign: float) -> None:
     turning = rig(profile)
     turning.calibrate()
@@ -230,7 +235,7 @@ def test_without_care_the_jump_moves_the_motor(rig: MakeRig) -> None:
     assert abs(ends[1] - ends[0]) > 0.5
 
 
-@pytest.mark.parametrize("sign", [1.0, -1.0])
+@SIDES
 def test_with_eixoc_the_turn_counter_still_wraps_about_the_calibration_zero(
     profile: str, rig: MakeRig, sign: float
 ) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from acceptance import IS_LONG
 from board_rig import EM2, ES, IDLE, ON, STATUS, Rig, on_output, with_friction
 
 from daq.robot.description import Robot
@@ -117,12 +118,12 @@ def test_velocity_and_position_are_cut_toward_zero(
     moved = rig(profile, bench, effects=SMOOTH)
     moved.calibrate()
     speeds, positions = [], []
-    for _ in range(12):
+    for _ in range(6):
         moved.run(15, mode=ON, iq_ff_a=sign * 0.5)
         speed = moved.board.outputs[0].encoder.velocity_rad_s / LSB_RAD_S
         assert raws(moved)["vel"][0] == sign * math.floor(abs(speed))
         speeds.append(abs(speed) % 1.0)
-        moved.run(150, mode=ON, kd_a_s_per_rad=0.05)
+        moved.run(100, mode=ON, kd_a_s_per_rad=0.05)
         assert moved.robot.plant.motor_velocity_rad_s[0] == 0.0
         position = moved.board.outputs[0].encoder.position_rad / LSB_RAD
         assert raws(moved)["pos"][0] == sign * math.floor(abs(position) + 1e-4)
@@ -131,6 +132,8 @@ def test_velocity_and_position_are_cut_toward_zero(
 
 
 # --- torn replies ---------------------------------------------------------------------------------
+
+_COUNT = 10_000 if IS_LONG else 2500
 
 
 def test_motor_2s_position_is_torn_by_a_256th_of_a_turn_in_2_to_4_percent_of_udriver2s_replies(
@@ -149,7 +152,7 @@ def test_motor_2s_position_is_torn_by_a_256th_of_a_turn_in_2_to_4_percent_of_udr
         rig.run(300, mode=mode, **fields)
         zero_rad = rig.board.outputs[output - 1].encoder.origin_rad
         torn[output] = []
-        for _ in range(5000):
+        for _ in range(_COUNT):
             said_rad = rig.send(mode=mode, **fields).motor_position_rad[output - 1]
             off_rad = said_rad - (rig.robot.plant.motor_position_rad[0] - zero_rad)
             # A reply before, at most.
@@ -157,7 +160,7 @@ def test_motor_2s_position_is_torn_by_a_256th_of_a_turn_in_2_to_4_percent_of_udr
                 torn[output].append(off_rad / math.tau)
             rig.wait()
     assert not torn[1]
-    assert 0.02 < len(torn[2]) / 5000 < 0.04
+    assert 0.02 < len(torn[2]) / _COUNT < 0.04
     assert torn[2] == pytest.approx([-1.0 / 256.0] * len(torn[2]), abs=1e-4)
 
 

@@ -75,7 +75,7 @@ def test_timeout_zero_is_never(profile: str, rig: MakeRig) -> None:
     for mode in (0, ES, ON):
         unwatched.run(80, mode=mode)
         unwatched.send(mode=mode, timeout_ms=0, iq_ff_a=PUSH_A)
-        unwatched.wait(500)
+        unwatched.wait(300)
         assert error(unwatched) == 0
     assert unwatched.robot.plant.motor_velocity_rad_s[0] > 10.0
 

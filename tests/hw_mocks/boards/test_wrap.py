@@ -48,7 +48,10 @@ def stand_near_the_wrap(rig: Rig, turns: float) -> None:
     assert rig.look().motor_position_rad[0] == pytest.approx(target_rad, abs=1.0)
 
 
-@pytest.mark.parametrize("side", [1.0, -1.0])
+@pytest.mark.parametrize(
+    ("profile", "side"),
+    [("arm", 1.0), ("uomodri", -1.0), ("udriver2", 1.0), ("udriver2", -1.0)],
+)
 def test_the_position_error_is_a_plain_difference_across_the_wrap(held: Rig, side: float) -> None:
     """A fifth of a turn away on the other side: all the board has, and not towards it.
 
