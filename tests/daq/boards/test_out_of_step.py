@@ -69,6 +69,7 @@ def lengths(profile: str) -> range:
     return range(1, PROFILES[profile].frame_size, 1 if IS_LONG else 3)
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize("profile", SHIFTED)
 def test_a_running_host_brings_its_board_back(profile: str) -> None:
     line = Line(profile)
@@ -84,6 +85,7 @@ def test_a_running_host_brings_its_board_back(profile: str) -> None:
     assert line.board.counters.resynchronised == line.board.cured
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize("profile", SHIFTED)
 def test_a_host_that_begins_brings_the_board_back(profile: str) -> None:
     line = Line(profile)
@@ -94,6 +96,7 @@ def test_a_host_that_begins_brings_the_board_back(profile: str) -> None:
         assert line.cycles(8)[-1] is Outcome.OK, size
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize("is_new", [False, True], ids=["used", "no command yet"])
 @pytest.mark.parametrize("profile", SHIFTED)
 def test_doctor_finds_it_and_the_next_doctor_is_green(profile: str, is_new: bool) -> None:

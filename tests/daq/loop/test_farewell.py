@@ -136,8 +136,9 @@ class HitLink:
         return self._exchange(frame)
 
 
+@pytest.mark.acceptance
 @every_profile
-@settings(max_examples=examples(16))
+@settings(max_examples=examples(60))
 @given(hits=HITS, is_broken=st.booleans())
 def test_the_good_bye_is_repeated_until_it_is_confirmed(
     profile: str, hits: list[str], is_broken: bool
