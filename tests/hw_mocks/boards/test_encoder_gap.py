@@ -132,9 +132,9 @@ def test_no_board_that_turns_its_rotor_calibrates_without_an_encoder(
 
 @pytest.mark.parametrize("board", [0, 1])
 def test_both_encoders_of_one_board(rig: Callable[..., Rig], arm4: Robot, board: int) -> None:
-    arm = rig("arm", arm4, board=board, effects=IDLE, calibration_s=1.0)
-    line = Line(arm, "encoder-gap:at=1.3,for=0.1,board=1")
-    line.run(1200, mode=ON | EM2)
+    arm = rig("arm", arm4, board=board, effects=IDLE, calibration_s=0.3)
+    line = Line(arm, "encoder-gap:at=0.5,for=0.1,board=1")
+    line.run(400, mode=ON | EM2)
     replies = line.run(
         300, mode=ON | EM2, motor_velocity_rad_s=(9.0, 9.0), kd_a_s_per_rad=(0.5, 0.5)
     )

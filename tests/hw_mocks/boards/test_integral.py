@@ -94,8 +94,10 @@ def test_while_ki_is_zero_it_is_cleared_or_kept_or_goes_on(
     assert integrated_rad_s(rig) - before_rad_s == pytest.approx(after_rad_s, abs=0.01)
 
 
-@pytest.mark.parametrize("reading", list(IdleIntegral))
-@pytest.mark.parametrize("how", ["EM1 dropped", "ES dropped", "an error"])
+@pytest.mark.parametrize(
+    ("how", "reading"),
+    list(zip(["EM1 dropped", "ES dropped", "an error"], IdleIntegral, strict=True)),
+)
 def test_the_integrator_is_cleared_when_the_motor_is_not_enabled(
     held_bench: Robot, reading: IdleIntegral, how: str
 ) -> None:

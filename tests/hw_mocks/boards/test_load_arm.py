@@ -31,7 +31,7 @@ def test_the_holding_current(rig: Callable[..., Rig], free_bench: Robot, joint_r
         "kd_a_s_per_rad": 0.02,
         "isat_a": 2.0,
     }
-    board.run(3000, mode=ON, **command)
+    board.run(2000, mode=ON, **command)
     reply = board.ask_again(mode=ON, **command)
     (true_rad,) = board.robot.plant.joint_position_rad
     assert true_rad == pytest.approx(joint_rad, abs=0.1)
