@@ -108,12 +108,10 @@ def test_ki_works_from_the_first_hold_on_while_nothing_interrupts_it(
     make_rig: Callable[..., Rig], reading: IdleIntegral
 ) -> None:
     rig = make_rig(reading, "laas4")
-    rig.step(1000)
-    rig.hold(500)
-    rig.mode("hold")
-    rig.send(m.Home())
-    rig.until(lambda: rig.cycle.control.homing is None)
-    rig.step(300)
+    rig.step(500)
+    rig.home_by_truth().hold(200)
+    rig.mode("position", 0.1, joints=["joint1"])
+    rig.step(500)
     assert [rig.wire(joint, "ki_a_per_rad_s")[-1] for joint in range(4)] == pytest.approx(
         [5.0] * 4, abs=0.01
     )

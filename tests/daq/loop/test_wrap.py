@@ -21,6 +21,7 @@ from wire_places import WRAP_TURNS, check_references, push, put_on_wire, true_ra
 from daq.boards.wire_range import wire_range
 from daq.loop.io.axis import Law
 from daq.loop.schedule import Chore
+from daq.loop.tracks import homing
 from daq.recording.states import Mode, State
 from daq.robot import load_robot
 from daq.stream import messages as m
@@ -216,7 +217,8 @@ def test_a_trajectory_that_would_wrap_is_refused_before_it_begins() -> None:
     assert other.cycle.control.is_playing
 
 
-def test_homing_needs_room_on_the_wire() -> None:
+def test_homing_needs_room_on_the_wire(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(homing, "SPEED_RAD_S", 8.0)  # how fast is not what is looked at
     rig = Rig("laas4").enable()
     reach_turns = rig.axes[0].wire.reach_rad / math.tau
     put_on_wire(rig, reach_turns - 0.5)
