@@ -203,7 +203,9 @@ class Handler:
             self._check_gains(track, gains)
             changes.append((number, gains))
         for number, gains in changes:
-            self._control.tracks[number].set_position_gains(gains)
+            track = self._control.tracks[number]
+            track.set_position_gains(gains)
+            self._control.note_ki(track)
         self._control.note_change()
         return {"joints": [self._robot.joints[number].name for number in numbers]}
 

@@ -128,15 +128,16 @@ class LoopControl:
             plans.append((track, motion, ff_a))
         for track, motion, ff_a in plans:
             track.enter(mode, motion, iq_ff_a=ff_a)
-            self._note_ki(track)
+            self.note_ki(track)
         self.note_change()
 
-    def _note_ki(self, track: Track) -> None:
+    def note_ki(self, track: Track) -> None:
+        """Say so if a joint has to go without the Ki that it should have."""
         if track.lacks_ki:
             name = track.axis.joint.name
-            text = f"joint {name}: led without Ki until it is enabled anew; what has become of its "
-            text += "board's integral meanwhile is not known"
-            self._events.add("integral", text, severity="warning", source=name)
+            text = f"joint {name}: led with less Ki than it should until it is enabled anew; its "
+            text += "board's integral was made with another one, or what has become of it is not "
+            self._events.add("integral", f"{text}known", severity="warning", source=name)
 
     def _stop(self, track: Track, q: float, dq: float, torque: float) -> Motion:
         """Plan to bring a joint to rest, harder where its wire's range ends."""
@@ -176,7 +177,7 @@ class LoopControl:
         )
         for track in self.tracks:
             track.enter(Mode.PLAY, None)
-            self._note_ki(track)
+            self.note_ki(track)
         self._play, self._k = motion, 1  # as in `Track.enter`
         duration_s = playback.cycles * self._period_s
         self._events.add("play", f"a trajectory of {duration_s:.3f} s begins")
@@ -188,7 +189,7 @@ class LoopControl:
             position_rad, _, _ = track.present()
             track.lead(position_rad, 0.0, 0.0)
             track.enter(Mode.HOME, None)
-            self._note_ki(track)
+            self.note_ki(track)
         self.homing = run
         self.note_change()
 

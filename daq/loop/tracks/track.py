@@ -44,6 +44,7 @@ class Track:
         self._change = Law()
         self._blend_cycles = max(1, round(BLEND_S / period_s))
         self._blending = 0
+        self._ki_in_use = 0.0
         self._idle_integral = IdleIntegralWatch(axis)
 
     @property
@@ -69,7 +70,7 @@ class Track:
 
     @property
     def lacks_ki(self) -> bool:
-        """Whether it goes without the Ki that it should have: the board's integral is not known."""
+        """Whether it has less Ki than it should: the board's integral is not made for it."""
         gains = self._gains.get(self.mode, _NO_GAINS)
         return bool(self.axis.has_integrator and gains.ki_a_per_rad_s > self._goal.ki_a_per_rad_s)
 
@@ -122,6 +123,7 @@ class Track:
         self._law, self._goal = Law(), Law()
         self._blending = 0
         self.reference = (0.0, 0.0, 0.0)
+        self._ki_in_use = 0.0
         self._idle_integral.clear()
 
     def shift(self, offset_rad: float) -> None:
@@ -182,8 +184,9 @@ class Track:
     def _slew(self, gains: Gains, ff_a: float) -> None:
         law, share = self._law, 1.0 / self._blend_cycles
         ki = gains.ki_a_per_rad_s if self.axis.has_integrator else 0.0
-        if ki and not law.ki_a_per_rad_s and not self._idle_integral.is_small(ki):
-            ki = 0.0
+        if ki > self._ki_in_use and (self._ki_in_use or not self._idle_integral.is_small(ki)):
+            # An integral belongs to the Ki that it was made with: more would multiply its current.
+            ki = self._ki_in_use
         self._goal = goal = Law(gains.kp_a_per_rad, gains.kd_a_s_per_rad, ki, ff_a)
         self._change = Law(
             share * (goal.kp_a_per_rad - law.kp_a_per_rad),
@@ -200,6 +203,8 @@ class Track:
         law.kd_a_s_per_rad = goal.kd_a_s_per_rad - left * change.kd_a_s_per_rad
         law.ki_a_per_rad_s = goal.ki_a_per_rad_s - left * change.ki_a_per_rad_s
         law.iq_ff_a = goal.iq_ff_a - left * change.iq_ff_a
+        if not left:
+            self._ki_in_use = goal.ki_a_per_rad_s
         self.axis.obey(law)
         if self.reference[2]:
             self.axis.feed(law.iq_ff_a + self.reference[2] * self.axis.amperes_per_nm)

@@ -132,3 +132,22 @@ def test_a_joint_that_goes_without_ki_says_so(make_rig: Callable[..., Rig]) -> N
     rig.enable().hold()
     assert rig.wire(0, "ki_a_per_rad_s")[-1] > 4.9
     assert len(rig.events_of("integral")) == 1
+
+
+def test_a_higher_ki_does_not_multiply_what_the_integral_holds() -> None:
+    """The arm is held against gravity by an integral that a small Ki has made."""
+    rig = Rig("laas4", posture_rad=(0.2, -1.0, 0.4, 0.6), calibration_s=0.4).enable()
+    rig.send(m.SetGains(joints=("joint2",), ki_a_per_rad_s=(1.0,)))
+    rig.hold(4000)
+    held_a = rig.iq_a[-1][1]
+    assert abs(held_a) > 1.0
+    began = rig.now
+    rig.send(m.SetGains(joints=("joint2",), ki_a_per_rad_s=(5.0,)))
+    rig.step(1000)
+    currents = np.array(rig.iq_a)[began:, 1]
+    assert np.abs(currents - held_a).max() < 0.3 * abs(held_a)
+    assert rig.wire(1, "ki_a_per_rad_s")[-1] == pytest.approx(1.0, abs=0.01)
+    assert [event.source for event in rig.events_of("integral")] == ["joint2"]
+    rig.send(m.SetGains(joints=("joint2",), ki_a_per_rad_s=(0.5,)))
+    rig.step(200)
+    assert rig.wire(1, "ki_a_per_rad_s")[-1] == pytest.approx(0.5, abs=0.01), "less is free"
