@@ -21,8 +21,8 @@ SLIP_SHARE = 0.5
 """Of the usual current: where it falls below this, the gear does not grip."""
 RESPONSE_MAX = 0.03
 """Of the current: it is known only as well as the motor's inertia, to a quarter or so."""
-PAUSE, PAUSES_MAX = 1.6, 0.5
-"""Times the usual period, and how much of the time may be pauses."""
+UNEVEN_MAX = 0.3
+"""Variance of the periods, relative to their mean squared: a third of all skipped, or so."""
 _ROWS_MIN = 20
 _CURRENT_MIN_A = 0.01
 """Fewer say nothing about a gear."""
@@ -99,15 +99,15 @@ def _check_pauses(window: PlateauWindow, gains_advice: str) -> str:
         return ""
     share = abs(window.response_a() / float(np.mean(window.record.iq_a[window.rows])))
     steps_s = np.diff(window.record.t_s[window.rows])
-    usual_s = float(np.median(steps_s))
-    pauses = float(np.sum(steps_s[steps_s > PAUSE * usual_s]) / np.sum(steps_s))
-    if share <= RESPONSE_MAX and pauses <= PAUSES_MAX:
+    uneven = float(np.var(steps_s) / np.mean(steps_s) ** 2)
+    if share <= RESPONSE_MAX and uneven <= UNEVEN_MAX:
         return ""
     return (
-        f"commands came {1e3 * usual_s:.1f} ms apart, but in {pauses:.0%} of the time (limit "
-        f"{PAUSES_MAX:.0%}) longer, up to {1e3 * float(np.max(steps_s)):.1f} ms; what the motor "
-        f"did meanwhile makes {share:.1%} of the current (limit {RESPONSE_MAX:.0%}): the computer "
-        "skipped too many periods, see `armature doctor`, or the link is too slow"
+        f"commands came {1e3 * float(np.mean(steps_s)):.1f} ms apart on average, and up to "
+        f"{1e3 * float(np.max(steps_s)):.1f} ms; unevenness {uneven:.2f} (limit {UNEVEN_MAX:g}), "
+        f"what the motor did meanwhile makes {share:.1%} of the current (limit "
+        f"{RESPONSE_MAX:.0%}): the computer skipped too many periods, see `armature doctor`, or "
+        "the link is too slow"
     )
 
 

@@ -96,7 +96,8 @@ class Plateau(msgspec.Struct, frozen=True, kw_only=True):
         turns: Whole motor turns that were averaged.
         iq_a: Current, averaged over the turned angle.
         iq_sigma_a: Standard deviation of that average, from turn to turn or block to block.
-        iq_correction_a: What was added to it because the board holds its reference between frames.
+        iq_correction_a: What was added to it because replies do not show what the board's reference
+            does between them.
         motor_torque_nm: K_i·iq.
         is_used: Whether the fit uses it.
         reason: Why not, in words; empty if it does.

@@ -17,12 +17,14 @@ from bench_records import Array, BenchTest, Fault, Part, Plant
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from daq.samples.columns import behaviour_of
 from estimation.bench import rejection
 from estimation.bench.plateaus import find_plateaus
 from estimation.bench.record import JointRecord
 from estimation.bench.rejection import reject_slipping
 from estimation.bench.result import Cause, Plateau
 from estimation.bench.window import mean_over_angle
+from firmware_protocol.profiles import UOMODRI
 
 COGGING = Plant(cogging_nm=1e-3, give_way=0.4)
 SLOW_RAD_S = 1.6
@@ -260,6 +262,40 @@ def test_a_held_reference_is_corrected(periods: str, speed_rad_s: float) -> None
     assert advanced.iq_correction_a == 0.0
     assert advanced.iq_a is not None
     assert abs(advanced.iq_a) < abs(mean_a) - 0.9 * abs(bias_a)
+
+
+def as_stated(record: JointRecord) -> JointRecord:
+    """The same of a board whose recording states when it replies and obeys: at once."""
+    stated = behaviour_of(UOMODRI, wire_s=0.0)
+    behaviour = replace(stated, reply_age_max_s=0.0, law_period_s=0.0)
+    # It was never late: what is sent is where the motor should be by then.
+    return replace(record, behaviour=behaviour, reference_rad=record.angle_rad)
+
+
+@pytest.mark.parametrize("speed_rad_s", [150.0, -40.0])
+@pytest.mark.parametrize("periods", PERIODS_MS)
+def test_it_is_corrected_by_when_commands_were_sent(periods: str, speed_rad_s: float) -> None:
+    periods_s = 1e-3 * PERIODS_MS[periods](np.random.default_rng(1))
+    kp, mean_a = 0.13, math.copysign(0.14, speed_rad_s)
+    bench = BenchTest()
+    bench.add_samples(hold_reference(periods_s, speed_rad_s, kp, mean_a), settled=50)
+    (plateau,) = reject_slipping(find_plateaus(as_stated(bench.record())))
+    bias_a = kp * speed_rad_s * np.mean(periods_s) / 2.0
+    assert plateau.iq_a == pytest.approx(mean_a, abs=0.01 * abs(bias_a))
+
+
+@pytest.mark.parametrize(
+    ("share", "cause"), [(0.0, None), (0.15, None), (0.6, Cause.SKIPPED), (0.8, Cause.SKIPPED)]
+)
+def test_with_too_many_periods_skipped_nobody_knows_what_the_motor_did(
+    share: float, cause: Cause | None
+) -> None:
+    random = np.random.default_rng(1)
+    periods_s = 1e-3 * random.geometric(1.0 - share, 3000)
+    bench = BenchTest()
+    bench.add_samples(hold_reference(periods_s, 50.0, 0.13, 0.14), settled=50)
+    (plateau,) = find_plateaus(as_stated(bench.record()))
+    assert plateau.cause is cause
 
 
 # --- reasons --------------------------------------------------------------------------------------

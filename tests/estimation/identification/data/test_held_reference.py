@@ -16,7 +16,7 @@ from types import MappingProxyType
 import h5py
 import numpy as np
 import pytest
-from acceptance import ONLY
+from acceptance import ONLY, only
 
 from daq.recording import open_recording
 from estimation.identification.pipeline import identify
@@ -75,6 +75,25 @@ def test_corrected_the_friction_is_the_true_one(recording: Path) -> None:
         assert row.true is not None
         assert row.value == pytest.approx(row.true, rel=0.5)
     assert sum(row.low <= row.true <= row.high for row in rows) >= 3
+
+
+@only
+def test_on_average_nothing_is_missing(tmp_path: Path) -> None:
+    """20 arms, 20 s each: within 5 % on average for each joint, and at least 17 in the interval."""
+    trajectory = tmp_path / "trajectory.h5"
+    assert main(["excite", "--robot", "laas4", "--out", str(trajectory)]) == 0
+    errors, covered = [], []
+    for seed in range(20):
+        path = tmp_path / f"{seed}.h5"
+        played = f"run --robot laas4 --link mock --fast --profile uomodri --seed {seed} --home"
+        words = ("--play", str(trajectory), "--record", str(path))
+        assert main([*played.split(), *words]) == 0
+        rows = viscous(path)
+        errors.append([row.value / row.true - 1.0 for row in rows if row.true])
+        covered.append([row.low <= row.true <= row.high for row in rows if row.true])
+        path.unlink()
+    assert (np.abs(np.mean(errors, axis=0)) < 0.05).all(), np.mean(errors, axis=0)
+    assert (np.sum(covered, axis=0) >= 17).all(), np.sum(covered, axis=0)
 
 
 def test_uncorrected_it_is_negative(recording: Path, tmp_path: Path) -> None:
