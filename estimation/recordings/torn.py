@@ -15,6 +15,7 @@ from estimation.types import FloatArray
 _SECOND_OUTPUT = 2
 _AROUND = 31
 """Replies, the middle one of which is judged by their median: nearly half of them may be torn."""
+_ROUNDS = 3
 _LATE_STEPS = 0.25
 """An older position of output 1 is told from a new one where it is off by this much of a step."""
 
@@ -49,13 +50,17 @@ def mended(
         [[0.0], 0.5 * (speed_rad_s[1:] + speed_rad_s[:-1]) * np.diff(t_s[known])]
     )
     rest_rad = position_rad[known] - np.cumsum(way_rad) - lag_s * speed_rad_s
-    off_rad = rest_rad - scipy.ndimage.median_filter(rest_rad, _AROUND)
-    if output == _SECOND_OUTPUT:
-        off_rad = step_rad * np.round(off_rad / step_rad)
-    else:
-        is_late = np.abs(off_rad + way_rad) < np.abs(off_rad)
-        is_late &= np.abs(way_rad) > _LATE_STEPS * step_rad
-        off_rad = np.where(is_late, -way_rad, 0.0)
+    off_rad = np.zeros(len(known))
+    for _ in range(_ROUNDS):
+        # Judged by the others as they were mended, so that many torn ones in a row do not count.
+        usual_rad = scipy.ndimage.median_filter(rest_rad - off_rad, _AROUND)
+        off_rad = rest_rad - usual_rad
+        if output == _SECOND_OUTPUT:
+            off_rad = step_rad * np.round(off_rad / step_rad)
+        else:
+            is_late = np.abs(off_rad + way_rad) < np.abs(off_rad)
+            is_late &= np.abs(way_rad) > _LATE_STEPS * step_rad
+            off_rad = np.where(is_late, -way_rad, 0.0)
     result = position_rad.copy()
     result[known] -= off_rad
     return result
