@@ -130,8 +130,10 @@ def test_a_board_that_answers_late_hides_lost_commands_among_late_ones() -> None
     counters, events, readings = run(profile, apart=4, seed=0)
     expected = expected_counts(events, profile)
     counted = asdict(counters)
-    for cause in ("corrupt", "lost_replies", "stale", "truncated"):
+    for cause in ("corrupt", "lost_replies", "truncated"):
         assert counted[cause] == expected[cause], cause
+    # A torn reply with a late echo may be the one before, to the last bit.
+    assert expected["stale"] <= counters.stale <= expected["stale"] + 1e-4 * len(readings)
     # A lost command that meets a late echo is seen as lost; the late echoes that this firmware has
     # by itself come on top.
     assert counters.lost_commands <= expected["late"] <= counters.late + counters.lost_commands
