@@ -270,7 +270,8 @@ def _smoothed(record: JointRecord, span: Span, speed_rad_s: float) -> FloatArray
     if _CUBIC < width < len(t_s):
         # A cubic follows the speed as it gives way to cogging; a plain mean would flatten that.
         # What the motor turns anyway is left out: samples are not always equally far apart.
-        even_rad = speed_rad_s * (t_s - t_s[0])
+        is_stated = record.behaviour.reply_age_max_s is not None
+        even_rad = (speed_rad_s if is_stated else 0.0) * (t_s - t_s[0])
         smooth[first:last] = even_rad + scipy.signal.savgol_filter(
             bridged - even_rad, width, _CUBIC
         )
