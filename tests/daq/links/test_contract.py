@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 import pytest
@@ -10,6 +11,7 @@ from link_rigs import Rig, open_rig
 from daq.boards.board import Outcome, Reading
 from daq.errors import DeviceBusyError, DeviceGoneError
 from daq.links.trace import TracingLink
+from daq.loop.setup import make_session
 from firmware_protocol.profiles import PROFILES
 
 RIGS = [
@@ -188,3 +190,19 @@ def test_tracing_shows_both_directions_decoded(kind: str) -> None:
         # The very first reply of some boards cannot be read.
         assert "< status=0x" in lines[3]
         assert "bus_voltage_v=" in lines[3]
+
+
+@every_rig
+@every_profile
+def test_a_session_says_how_long_a_command_takes_to_arrive(kind: str, profile: str) -> None:
+    """On SPI after the board has made its reply; on serial lines it replies after that."""
+    with open_rig(kind, profile) as rig:
+        link = rig.board.link
+        assert (link.clock_hz == math.inf) is (kind == "serial")
+        traced = TracingLink(link, rig.board.profile, lambda _: None)
+        assert traced.clock_hz == link.clock_hz
+        start = {"start_t_ns": 0, "start_utc_ns": 0, "is_virtual": True}
+        session = make_session("", "", [rig.board], link="test", version="", **start)
+        (info,) = session.boards
+        expected_s = 0.0 if kind == "serial" else 8.0 * rig.board.profile.frame_size / 8e6
+        assert info.wire_s == pytest.approx(expected_s)
