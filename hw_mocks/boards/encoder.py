@@ -87,7 +87,10 @@ class Encoder:
 
     def position_at(self, rotor_rad: float) -> float:
         """Return what is reported of a rotor that stands a little elsewhere than when last read."""
-        return self._reported(self.angle_rad if self.is_frozen else self._quantised(rotor_rad))
+        if self.is_frozen:
+            return self._reported(self.angle_rad)
+        count = self._count_rad
+        return self._reported(count * round(rotor_rad / count) if count else rotor_rad)
 
     def read(self, rotor_rad: float) -> None:
         """Look at the rotor after a physics step."""

@@ -57,6 +57,10 @@ class ReplyMaker:
     ) -> None:
         self._behaviour: Behaviour = profile.behaviour
         self._outputs = outputs
+        self._bits = [
+            (output, output.encoder, *bits)
+            for output, bits in zip(outputs, _MOTOR_BITS, strict=True)
+        ]
         self._chance = chance
         self._bus_nominal_v = bus_nominal_v
         self._version_bits = (profile.reply.protocol_version or 0) << VERSION_SHIFT
@@ -103,16 +107,15 @@ class ReplyMaker:
                 status |= _SYSTEM_ENABLED
         elif commanded & _ENABLE_SYSTEM and self._outputs[1].state is not MotorState.IDLE:
             status |= _SYSTEM_ENABLED
-        for output, bits in zip(self._outputs, _MOTOR_BITS, strict=True):
-            enable, enabled, ready, found, toggle = bits
+        for output, encoder, enable, enabled, ready, found, toggle in self._bits:
             # An idle motor has cleared its command.
             if commanded & enable and (is_idle_shown or output.state is not MotorState.IDLE):
                 status |= enabled
             if output.is_ready:
                 status |= ready
-            if output.encoder.is_index_found:
+            if encoder.is_index_found:
                 status |= found
-            if output.encoder.index_toggle:
+            if encoder.index_toggle:
                 status |= toggle
         return status
 
