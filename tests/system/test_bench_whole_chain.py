@@ -119,10 +119,11 @@ def test_skipped_periods_do_not_bias(profile: str, rate: float, tmp_path: Path) 
 
     Without noise, so that a few plateaus show it.
     """
-    outcome = skipping(tmp_path, rate, "--profile", profile, "--effects", "none", *QUICK)
+    few = (*QUICK, "--speeds", "3")
+    outcome = skipping(tmp_path, rate, "--profile", profile, "--effects", "none", *few)
     assert outcome.exit_code == 0, outcome.err
     result = outcome.json
-    assert result["skipped"] > 0.5 * rate * 1e3 * 20.0
+    assert result["skipped"] > 0.5 * rate * 1e3 * 15.0
     assert error_percent(result["b_eq_nms"]) < 2.0
     assert error_percent(result["f_nm"]) < 0.3
     assert any("skipped" in warning for warning in result["warnings"])
@@ -148,7 +149,7 @@ def test_at_any_rate_of_skipping_friction_is_right_or_refused(profile: str, tmp_
             covered.append(is_covered(result["b_eq_nms"]))
     assert refused >= 3
     assert len(covered) >= 6
-    assert sum(covered) >= 0.8 * len(covered)
+    assert sum(covered) >= len(covered) - 2
 
 
 def test_a_computer_that_is_hardly_there_stops_the_test(tmp_path: Path) -> None:
