@@ -23,6 +23,8 @@ RESPONSE_MAX = 0.03
 """Of the current: it is known only as well as the motor's inertia, to a quarter or so."""
 UNEVEN_MAX = 0.3
 """Variance of the periods, relative to their mean squared: a third of all skipped, or so."""
+COUNTED_MIN = 0.3
+"""Of a plateau's intervals, that their moments are known."""
 _ROWS_MIN = 20
 _CURRENT_MIN_A = 0.01
 """Fewer say nothing about a gear."""
@@ -94,6 +96,12 @@ def _check_turns(window: PlateauWindow, gains_advice: str) -> str:
 
 def _check_pauses(window: PlateauWindow, gains_advice: str) -> str:
     """Between commands that are far apart, the motor does what only its inertia tells."""
+    if window.counted_share < COUNTED_MIN:
+        return (
+            f"only {window.counted_share:.0%} of it lies away from missing samples and from "
+            f"exchanges that took too long (at least {COUNTED_MIN:.0%} must): the computer or the "
+            "link is too slow, see `armature doctor`"
+        )
     behaviour = window.record.behaviour
     if not window.is_stated or behaviour.is_reference_advanced:
         return ""

@@ -31,11 +31,13 @@ from estimation.recordings.references import (
     VelocityLoop,
     unseen_current,
 )
-from estimation.types import Flags, FloatArray
+from estimation.types import Flags, FloatArray, Rows
 
 BLOCKS = 8
 """Parts of a plateau, at least, whose scatter is looked at."""
 _SMOOTHED_COUNTS, _CUBIC = 16.0, 3
+_SLOW_S = 3e-4
+"""What an exchange may take longer than usual for its moment to be known well enough."""
 _LATE, _RECOVERY_S, _IN_TIME_MIN = 1.6, 0.02, 0.3
 """An interval so many times as long as usual, how long its consequences last, and how much must be
 left for it to be worth it."""
@@ -50,6 +52,7 @@ class PlateauWindow:
         rows: Valid samples over whole turns.
         turns: How many.
         invalid_share: Of the samples that were not valid.
+        counted_share: Of the intervals between samples, that their moments are known.
     """
 
     def __init__(self, record: JointRecord, span: Span) -> None:
@@ -72,6 +75,7 @@ class PlateauWindow:
         self.turns = 0
         if self.is_settled and len(self.rows) > 2:
             self._keep_whole_turns()
+        self.counted_share = 1.0
         self._counts = self._counted()
         self._unseen = self._find_unseen()
 
@@ -97,8 +101,10 @@ class PlateauWindow:
         if not self.is_stated:
             return _in_time(record.t_s[rows])
         # Where samples are missing, so is what was sent then.
-        are_all_there = np.diff(record.seq[rows]) == np.diff(rows)
-        return None if are_all_there.all() else are_all_there
+        counts = np.diff(record.seq[rows]) == np.diff(rows)
+        counts &= ~_near_slow_exchanges(record, rows)
+        self.counted_share = float(np.mean(counts))
+        return counts if 0.0 < self.counted_share < 1.0 else None
 
     def _find_unseen(self) -> Unseen | None:
         """Find what the samples do not show of the current; None if that is not known."""
@@ -248,6 +254,24 @@ def _in_time(t_s: FloatArray) -> Flags | None:
     since_s = t_s[:-1] - np.where(number > 0, ends_s[np.maximum(number - 1, 0)], -math.inf)
     counts: Flags = ~late & (since_s >= _RECOVERY_S)
     return counts if np.mean(counts) > _IN_TIME_MIN else None
+
+
+def _near_slow_exchanges(record: JointRecord, rows: Rows) -> Flags:
+    """Which intervals between two samples lie next to an exchange that took far too long.
+
+    When in it the board was asked nobody knows, and its law needs a moment to recover. A link that
+    is always slow is not an exception to itself.
+    """
+    transfer_s, t_s = record.transfer_s, record.t_s
+    part = slice(max(0, int(rows[0]) - LEAD_ROWS), int(rows[-1]) + 1)
+    is_slow = transfer_s[part] > float(np.median(transfer_s[part])) + _SLOW_S
+    ends_s = (t_s[part] + transfer_s[part])[is_slow]
+    begins_s = t_s[part][is_slow]
+    # An interval is touched if an exchange begins before its end and has ended not long ago.
+    began = np.searchsorted(begins_s, t_s[rows[1:]], side="right")
+    recovered = np.searchsorted(ends_s + _RECOVERY_S, t_s[rows[:-1]], side="right")
+    result: Flags = began > recovered
+    return result
 
 
 def _smoothed(record: JointRecord, span: Span, speed_rad_s: float) -> FloatArray:
