@@ -121,8 +121,13 @@ def _frame_title(layout: FrameLayout) -> str:
 
 
 def _behaviour(profile: Profile) -> Iterable[str]:
+    if profile.provenance:
+        yield from (profile.provenance, "")
     for lines in (_law, _measuring, _framing, _guarding, _enabling):
         yield from (f"- {line}" for line in lines(profile.behaviour))
+    has_coil = any(field.name == "coil_resistance_ohm" for field in profile.reply.fields)
+    if has_coil and not profile.behaviour.is_coil_measured:
+        yield "- Coil resistances read 0."
 
 
 def _law(b: Behaviour) -> Iterable[str]:
@@ -155,8 +160,6 @@ def _measuring(b: Behaviour) -> Iterable[str]:
         f"acts at the first tick of {b.law_period_s * 1e6:g} µs after it."
     )
     yield f"Values are {'cut toward zero' if b.is_truncated else 'rounded'} on the wire."
-    if not b.is_coil_measured:
-        yield "Coil resistances, where the reply has them, read 0."
 
 
 def _framing(b: Behaviour) -> Iterable[str]:
@@ -171,8 +174,9 @@ def _framing(b: Behaviour) -> Iterable[str]:
         yield f"At least {b.frame_gap_min_s * 1e3:g} ms between frames."
     if b.torn_share:
         yield (
-            f"About {b.torn_share:.0%} of replies are sent while they are rewritten: motor 2's "
-            "position may be torn by 1/256 turn."
+            f"About {b.torn_share:.0%} of replies are sent while they are rewritten: where motor "
+            "2's position passes a 1/256 turn meanwhile, it is torn by that (2 to 4 % of replies "
+            "at 0.5 turn/s)."
         )
     if b.is_receiver_shifted:
         yield (

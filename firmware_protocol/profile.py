@@ -22,6 +22,8 @@ class Profile:
     reply: FrameLayout
     faults: Mapping[int, Fault]
     behaviour: Behaviour
+    provenance: str = ""
+    """How its behaviour is known, a sentence or two."""
 
     def __post_init__(self) -> None:
         if self.command.size != self.reply.size:

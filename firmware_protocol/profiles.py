@@ -332,6 +332,8 @@ ARM = Profile(
         Fault(7, "gate-driver fault", f"{_GATE_DRIVER_REMEDY} {_DROP_ES}"),
     ),
     behaviour=_ARM,
+    provenance="The firmware is not published and derives from uomodri: but for the advanced "
+    "reference, Ki, the current limit and how errors clear, all of this is taken from there.",
 )
 
 UOMODRI = Profile(
@@ -354,6 +356,7 @@ UOMODRI = Profile(
         Fault(7, "gate-driver fault", f"{_GATE_DRIVER_REMEDY} {_POWER_CYCLE}"),
     ),
     behaviour=_UOMODRI,
+    provenance="Measured on the public firmware's own code, run natively, or read in it.",
 )
 
 UDRIVER2 = Profile(
@@ -386,6 +389,8 @@ UDRIVER2 = Profile(
         f"{(_UDRIVER2.clock_overflow_s or 0.0) / 60.0:.1f} min after power-up; ",
     ),
     behaviour=_UDRIVER2,
+    provenance="Measured on the public firmware's own code, run natively, or read in it; not so "
+    "the moments of latch and tick, truncation, filters and RS-485, which are taken from uomodri.",
 )
 
 PROFILES: Mapping[str, Profile] = MappingProxyType(

@@ -45,7 +45,7 @@ class MockLink:
     def realign(self, missing: int) -> None:
         """Clock the bytes that a truncated window left out."""
         self._robot.advance_to(self._clock.now_ns())
-        self._wire.board.transfer(bytes(missing))
+        self._wire.board.transfer(b"\x55" * missing)
 
     def close(self) -> None:
         """Do nothing: there is no device to give back."""

@@ -14,7 +14,7 @@ from dataclasses import asdict
 from daq.boards.board import Board, is_blank
 from daq.errors import TransportError
 from daq.links.failures import transport_error
-from daq.links.link import BoardLink
+from daq.links.link import FILLER, BoardLink
 from daq.system.findings import Finding, Level
 from firmware_protocol.behaviour import ErrorsClear
 from firmware_protocol.codec import command_codec, reply_codec
@@ -29,8 +29,6 @@ _GOOD_ENOUGH = 0.8
 """Of all exchanges but those that were lost with the one before: a bad link, but one to run on."""
 _WAKE_UP_MAX = 20
 _PERIOD_NS = 1_000_000
-_NONSENSE = b"\xff"
-"""What is sent when only the replies matter: no frame of it has a right checksum."""
 _ENABLE_SYSTEM = MODE_BITS["ES"]
 _LONGEST_TIMEOUT_MS = 255
 _MOTORS_ENABLED = STATUS_BITS["M1E"] | STATUS_BITS["M2E"]
@@ -181,8 +179,7 @@ def _may_be_new(profile: Profile, frame: bytes) -> bool:
 def _question(profile: Profile, framing: Framing) -> bytes:
     codec = command_codec(profile, framing)
     if framing is Framing.SPI:
-        frame = codec.encode(codec.make())
-        return frame[:-1] + bytes([frame[-1] ^ 0xFF])
+        return FILLER * codec.size  # its checksum is wrong
     # An RS-485 board answers valid commands only.
     mode = _harmless_mode(profile)
     return codec.encode(codec.make(mode=mode, timeout_ms=_LONGEST_TIMEOUT_MS if mode else 0))
@@ -238,7 +235,7 @@ def _find_other_profiles(board: _Asked) -> list[str]:
     others = [p for p in PROFILES.values() if p.frame_size != board.profile.frame_size]
     if board.link.framing is Framing.RS485:
         return [other.name for other in others if _answers_as(other, board)]
-    window = _NONSENSE * max(profile.frame_size for profile in PROFILES.values())
+    window = FILLER * max(profile.frame_size for profile in PROFILES.values())
     found: list[Profile] = []
     for _ in range(_ATTEMPTS):
         board.pause()

@@ -9,6 +9,10 @@ from typing import Protocol
 
 from firmware_protocol.fields import Framing
 
+FILLER = b"\x55"
+"""A byte that means nothing to a board. Not 0x00 or 0xff: the checksum begins at ff ff ff ff, so
+that these four and any number of zeros are a sound frame, one that enables everything."""
+
 
 class BoardLink(Protocol):
     """Carries frames to one board and back."""
@@ -49,7 +53,10 @@ class BoardLink(Protocol):
         ...
 
     def realign(self, missing: int) -> None:
-        """Bring both ends back to a frame's start; so many bytes of it were not transferred."""
+        """Bring both ends back to a frame's start; so many bytes of it were not transferred.
+
+        What is clocked for them is `FILLER`.
+        """
         ...
 
     def close(self) -> None:

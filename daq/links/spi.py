@@ -11,6 +11,7 @@ from typing import Any
 from daq.errors import TransportError
 from daq.links.device_lock import DeviceLock
 from daq.links.failures import transport_error
+from daq.links.link import FILLER
 from daq.robot import SpiPort
 from firmware_protocol.fields import Framing
 
@@ -56,7 +57,7 @@ class SpiLink:
         Raises:
             OSError: The transfer failed.
         """
-        self._spi.xfer3(bytes(missing))
+        self._spi.xfer3(FILLER * missing)
 
     def close(self) -> None:
         """Close the device and give up its lock."""

@@ -99,6 +99,9 @@ class Agenda:
             try:
                 self._current.begin()
             except RefusedError as error:
+                if error.reason == "board-error":
+                    # It can not begin before somebody has seen to that board: not worth waiting.
+                    self._machine.trip(str(error), code=error.reason, is_of_board=True)
                 self._give_up(str(error))
 
     def _give_up(self, problem: str) -> None:

@@ -81,6 +81,8 @@ class BoardBehaviour:
 
 
 BEHAVIOUR_NAMES = tuple(field.name for field in fields(BoardBehaviour))
+_MOMENT_MAX_S = 1e-3
+"""No board takes longer than the period of a loop to answer or to obey."""
 _FLAGS = ("is_reference_advanced", "is_truncated")
 _SINCE = {item.name.removeprefix("board_"): item.since_minor for item in ATTRIBUTES}
 _MOMENTS = [name for name, minor in _SINCE.items() if minor == MOMENTS_SINCE_MINOR]
@@ -107,6 +109,7 @@ def read_behaviours(path: Path, attributes: Mapping[str, Any]) -> tuple[BoardBeh
             all(value >= 0 for value in row)
             and all(hz > 0 for hz in filters_hz)
             and all(map(math.isfinite, moments))
+            and max(behaviour.reply_age_s, behaviour.command_delay_s) <= _MOMENT_MAX_S
         ):
             raise RecordingFormatError(
                 path,

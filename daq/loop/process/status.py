@@ -14,7 +14,7 @@ from daq.robot.description import DrivenRobot
 from daq.samples.batches import Event, Session
 from daq.stream.messages import BoardStatus, JointStatus, LoopStatus
 
-_LOST = ("lost_commands", "lost_replies", "late", "stale", "stalled", "truncated")
+_LOST = ("lost_commands", "lost_replies", "stale", "stalled", "truncated")
 
 
 class StatusMaker:

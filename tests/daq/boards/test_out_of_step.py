@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from acceptance import IS_LONG
 
 from daq.boards.board import Board, Outcome, Reading
 from daq.boards.probe import diagnose_board
+from daq.links.link import FILLER
 from daq.robot import load_robot
 from daq.system.findings import Finding, Level
+from firmware_protocol.codec import command_codec
 from firmware_protocol.profile import Profile
-from firmware_protocol.profiles import PROFILES
+from firmware_protocol.profiles import MODE_BITS, PROFILES
 from hw_mocks.clock import VirtualClock
 from hw_mocks.faults.script import FaultScript, parse_fault
-from hw_mocks.mock_link import mock_links
+from hw_mocks.mock_link import MockLink, mock_links
 from hw_mocks.mock_robot import MockRobot
 
 SHIFTED = [name for name, p in PROFILES.items() if p.behaviour.is_receiver_shifted]
@@ -149,3 +153,55 @@ def test_a_lost_command_is_no_reason_to_clock_words() -> None:
     outcomes = line.cycles(1000)
     assert line.board.cured == 0
     assert outcomes.count(Outcome.OK) > 500
+
+
+# --- frames that nobody sent ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("other", PROFILES)
+@pytest.mark.parametrize("profile", SHIFTED)
+def test_what_doctor_clocks_completes_no_command(profile: str, other: str) -> None:
+    """The checksum begins at ff ff ff ff: four of them and zeros are a sound, enabling frame."""
+    size = PROFILES[profile].frame_size
+    commands = command_codec(PROFILES[profile])
+    assert not commands.is_sound(FILLER * size)
+    lengths = range(0, size + 6) if IS_LONG else (4, 5, 14, 24, 32, size + 4)
+    for length in lengths:
+        line = Line(profile)
+        sent = TappedBytes(line.link)
+        sent.exchange(b"\xff" * length)
+        line.link = sent
+        line.doctor(other)
+        line.doctor()
+        stream = bytes(sent.stream)
+        found = [
+            commands.decode(stream[at : at + size])
+            for at in range(len(stream) - size + 1)
+            if commands.is_sound(stream[at : at + size])
+        ]
+        assert not any(command.mode & MODE_BITS["EM1"] for command in found)
+
+
+class TappedBytes:
+    """A link that remembers everything that was clocked."""
+
+    def __init__(self, link: MockLink) -> None:
+        self._link = link
+        self.name, self.framing, self.close = link.name, link.framing, link.close
+        self.clock_hz, self.resynchronised = link.clock_hz, 0
+        self.stream = bytearray()
+        link._wire.board.transfer = self._note(link._wire.board.transfer)
+
+    def _note(self, transfer: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
+        def noted(sent: bytes) -> bytes:
+            self.stream += sent
+            return transfer(sent)
+
+        return noted
+
+    def exchange(self, frame: bytes) -> bytes:
+        self.stream += frame
+        return self._link.exchange(frame)
+
+    def realign(self, missing: int) -> None:
+        self._link.realign(missing)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from loop_rig import ES, Rig, assert_safe_stop
 
+from daq.loop.agenda import Agenda
 from daq.loop.safety import machine
 from daq.loop.setup import PERIOD_NS
 from daq.recording.states import State
@@ -180,3 +181,28 @@ def test_a_board_timer_of_our_own_period_does_not_keep_calibration_from_starting
     stuck = rig_in_step()
     stuck.step(300)
     assert stuck.outputs[0].state is MotorState.IDLE, "a host in step with it never succeeds"
+
+
+# --- errors of boards before and after ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("profile", ["arm", "uomodri"])
+def test_an_error_without_a_code_while_a_joint_is_held_is_named(profile: str) -> None:
+    rig = Rig("laas4", profile=profile, calibration_s=0.3)
+    rig.enable().hold(50)
+    rig.mock.boards[0].latch(0, 1)
+    rig.until(lambda: rig.machine.is_tripped)
+    assert (rig.machine.trip_code, rig.machine.is_fault_of_board) == ("not-ready", True)
+
+
+def test_a_run_that_cannot_begin_for_a_boards_error_ends_with_it() -> None:
+    rig = Rig("bench1", profile="uomodri")
+    rig.step(3)
+    rig.mock.boards[0].latch(2)
+    rig.step(3)
+    agenda = Agenda(rig.loop)
+    agenda.enable()
+    for _ in range(4):
+        agenda.step()
+    assert rig.state is State.FAULT
+    assert (rig.machine.trip_code, rig.machine.is_fault_of_board) == ("board-error", True)

@@ -155,6 +155,16 @@ def test_what_no_board_does(file_path: Path, name: str, value: float) -> None:
     assert refused.value.code == "impossible-behaviour"
 
 
+@pytest.mark.parametrize("name", ["reply_age_max_s", "wire_s", "law_period_s"])
+def test_no_board_answers_or_obeys_after_more_than_a_period(file_path: Path, name: str) -> None:
+    with h5py.File(file_path, "r+") as file:
+        assert file.attrs[f"board_{name}"].max() < 1e-4
+        file.attrs[f"board_{name}"] = np.array([0.0, 0.01])
+    with open_recording(file_path) as recording, pytest.raises(RecordingFormatError) as refused:
+        _ = recording.board_behaviours
+    assert refused.value.code == "impossible-behaviour"
+
+
 @pytest.mark.parametrize("change", [{"velocity_filter_hz": 0.0}, {"current_filter_hz": 0.0}])
 def test_a_filter_lets_something_through(tmp_path: Path, change: dict[str, Any]) -> None:
     values = dict.fromkeys(BoardBehaviour.__dataclass_fields__, 1.0) | change
@@ -168,8 +178,9 @@ def test_a_filter_lets_something_through(tmp_path: Path, change: dict[str, Any])
 
 def test_no_filter_is_an_infinite_one(tmp_path: Path) -> None:
     filters = ("velocity_filter_hz", "current_filter_hz")
+    moments = ("reply_age_max_s", "wire_s", "law_period_s")
     values = dict.fromkeys(BoardBehaviour.__dataclass_fields__, 1.0)
-    values |= dict.fromkeys(filters, math.inf)
+    values |= dict.fromkeys(filters, math.inf) | dict.fromkeys(moments, 1e-5)
     file_path = make_recording(
         tmp_path / "r.h5", {"seq": np.arange(300)}, behaviour=BoardBehaviour(**values)
     )

@@ -298,6 +298,26 @@ def test_with_too_many_periods_skipped_nobody_knows_what_the_motor_did(
     assert plateau.cause is cause
 
 
+@pytest.mark.parametrize(("per_s", "cause"), [(0.0, None), (10.0, None), (100.0, Cause.SKIPPED)])
+def test_what_lies_next_to_a_slow_exchange_does_not_count(
+    per_s: float, cause: Cause | None
+) -> None:
+    """When in it the board was asked nobody knows; here its current is wrong for a while after."""
+    random = np.random.default_rng(1)
+    mean_a = 0.14
+    bench = BenchTest()
+    bench.add_samples(hold_reference(np.full(4000, 1e-3), 50.0, 0.13, mean_a), settled=50)
+    record = as_stated(bench.record())
+    transfer_s, iq_a = record.transfer_s.copy(), record.iq_a.copy()
+    for row in np.flatnonzero(random.random(len(iq_a)) < per_s * 1e-3):
+        transfer_s[row] += 2e-3
+        iq_a[row : row + 15] += 0.1
+    (plateau,) = find_plateaus(replace(record, transfer_s=transfer_s, iq_a=iq_a))
+    assert plateau.cause is cause
+    if cause is None:
+        assert plateau.iq_a == pytest.approx(mean_a, rel=0.02)
+
+
 # --- reasons --------------------------------------------------------------------------------------
 
 
