@@ -93,6 +93,7 @@ class LoopBoard:
             self.voltage_at, self._volts_per_raw = voltage_at, fields["bus_voltage_v"].lsb
             self.lowest_raw = math.ceil(robot.bus.min_v / self._volts_per_raw)
             self.highest_raw = math.floor(robot.bus.max_v / self._volts_per_raw)
+        self._restarts = 0
         self.replies: tuple[int, ...] | None = None
         self.missed = 0
         self.failure: TransportError | None = None
@@ -103,6 +104,7 @@ class LoopBoard:
 
     def enable(self) -> None:
         """Switch the system, every connected motor and the watchdog on with the next command."""
+        self._restarts = self.board.counters.restarted
         self._command(self._mode_when_enabled, self.board.command_timeout_ms)
 
     def disable(self) -> None:
@@ -207,6 +209,11 @@ class LoopBoard:
     def is_enabled(self) -> bool:
         """Whether the board says that a motor is enabled."""
         return bool(self.status & _MOTORS_ENABLED)
+
+    @property
+    def has_restarted(self) -> bool:
+        """Whether the board's clock has begun anew since it was enabled."""
+        return self.board.counters.restarted > self._restarts
 
     @property
     def uptime_min_ns(self) -> int:

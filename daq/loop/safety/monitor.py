@@ -175,7 +175,7 @@ class BoardGuard:
         if fault is not None:
             text = f"{unit.title} reports error {fault.code}, {fault.meaning}. {fault.remedy}"
             self._trip_board(f"{text} (`armature send reset`)", f"error-{fault.code}")
-        elif unit.is_enabled:
+        elif unit.is_enabled and not unit.has_restarted:
             self._trip_board(
                 f"{unit.title} says that a motor is enabled but not ready, without an error's code;"
                 " likely its gate driver has failed: check the supply and the motor's wires, then "
