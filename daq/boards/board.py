@@ -170,7 +170,10 @@ class Board:
             FieldRangeError: An integer that its field cannot hold.
             UnsafeCommandError: The system enabled without a time-out, or a time-out without it.
         """
-        if (not raws[self._timeout_at]) is not (not raws[self._mode_at] & _ENABLE_SYSTEM):
+        if raws[self._mode_at] & _ENABLE_SYSTEM:
+            if not raws[self._timeout_at]:
+                raise UnsafeCommandError(self.name, 0)
+        elif raws[self._timeout_at]:
             raise UnsafeCommandError(self.name, raws[self._timeout_at])
         raws[self._index_at] = self.index = (self.index + 1) & _INDEX_MASK
         self.sent = self._encode_raw(raws)

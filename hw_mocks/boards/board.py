@@ -251,6 +251,12 @@ class MockBoard:
             incoming = incoming[size:]
         self._incoming = incoming
 
+    @property
+    def is_window_due(self) -> bool:
+        """Whether the next window is foreseen for the coming step, or was for the last two."""
+        late_ns = self._now_ns + self._step_ns - self._last_window_ns - self._usual_gap_ns
+        return 0 <= late_ns <= 3 * self._step_ns
+
     def prepared_reply(self) -> bytes | None:
         """Return what the next window will get, foreseen from the last ones; None while at work."""
         if self._unsettled:
