@@ -43,7 +43,9 @@ def test_replies_are_fresh_and_a_motor_is_enabled_calibrated_and_moved(
         lag_max = rig.board.profile.behaviour.reply_lag_max
         readings = exchange(rig, 50)
         outcomes = Counter(reading.outcome for reading in readings)
-        hiccups = outcomes.pop(Outcome.STALLED, 0) if kind != "mock" else 0
+        # A machine that is busy elsewhere keeps boards waiting, or us for their answers.
+        away = (Outcome.STALLED, Outcome.SILENT) if kind != "mock" else ()
+        hiccups = sum(outcomes.pop(outcome, 0) for outcome in away)
         assert hiccups < 25, outcomes
         assert outcomes[Outcome.UNCONFIRMED] <= lag_max, outcomes
         assert outcomes[Outcome.OK] + outcomes[Outcome.LATE] >= 50 - lag_max - hiccups, outcomes
