@@ -101,7 +101,9 @@ def test_other_boards_find_the_same_friction(profile: str, joint: str, tmp_path:
         assert outcome.exit_code == 0, outcome.err
         result = outcome.json
         assert error_percent(result["f_nm"]) < 1.0
-        assert error_percent(result["b_eq_nms"]) < (8.0 if IS_LONG else 10.0)
+        # A short sweep: what it finds is as good as its interval says.
+        assert error_percent(result["b_eq_nms"]) < 15.0
+        assert excess(result["b_eq_nms"]) < 1.5
         assert result["plateaus_used"] == len(result["plateaus"])
         check_corrected(result, joint)
 

@@ -202,10 +202,13 @@ def check_limits(recording: Recording) -> None:
     assert (recording["isat_a"][:] <= current_a).all()
     assert (abs(recording["iq_ff_a"][:]) <= current_a + 1e-3).all()
     assert (abs(recording["reference_velocity_rad_s"][:]) <= speed_rad_s + 1e-3).all()
-    # Noise, and the steps of Isat: the monitor's margin.
-    assert (np.nan_to_num(abs(recording["iq_a"][:])) <= 1.05 * current_a + 0.25).all()
+    is_powered = recording["command_mode"][:].all(axis=1)
+    # Noise, and the steps of Isat: the monitor's margin. Without ES the back-emf drives what it
+    # likes through the windings of a motor that its board brakes.
+    is_driven = is_powered & np.roll(is_powered, 1) & np.roll(is_powered, 20)
+    iq_a = np.nan_to_num(abs(recording["iq_a"][:][is_driven]))
+    assert (iq_a <= 1.05 * current_a + 0.25).all()
     is_homed = recording["joint_is_homed"][:].astype(bool)
     reference_rad = recording["reference_position_rad"][:]
-    is_powered = recording["command_mode"][:].all(axis=1)
     is_inside = (low_rad - 1e-3 <= reference_rad) & (reference_rad <= high_rad + 1e-3)
     assert (is_inside | ~is_homed | ~is_powered[:, None]).all()
