@@ -17,8 +17,8 @@ _CLOCK_MAX_HZ = 20_000_000
 # the end of that: far longer than a step, should this process lose the processor.
 _SPARED_NS = 100_000_000
 _RENEWED_NS = 50_000_000
-_REMADE_NS = 1_000_000
-"""How often a reply is made anew while no window is foreseen; at every step when one is."""
+_REMADE_NS = 200_000
+"""A reply is made anew, at every step, once so long has passed since the last window."""
 
 
 class SpiBoards:
@@ -62,8 +62,7 @@ class SpiBoards:
         self._server.poll(timeout_s)
         now_ns = self._robot.now_ns
         for device, wire in self._wires.items():
-            made_ns = self._made_ns[device]
-            if made_ns < now_ns and (wire.board.is_window_due or now_ns - made_ns >= _REMADE_NS):
+            if self._made_ns[device] < now_ns and now_ns - wire.board.line_ns > _REMADE_NS:
                 self._server.prepare_again(device)
         if not self._script.is_empty:
             self._show_and_hide()

@@ -123,7 +123,7 @@ class MockBoard:
         self._started_ns = self._now_ns - uptime_ns
         self._watchdog.power_up(self._started_ns)
         self._last_window_ns: float = -self._frame_gap_min_ns
-        self._usual_gap_ns = 0
+        self._usual_gap_ns = self._last_gap_ns = 0
         self._timer_phase_ns = self._chance.randrange(self.timer_ns)
         self._echo = self._shown_echo = 0
         self._echoes_late = 0
@@ -229,7 +229,9 @@ class MockBoard:
             self.replies.forget()
         reply = self._reply(self._spi.reply, began_ns) if prepared is None else prepared
         self.replies.note_sent()
-        self._last_window_ns, self._usual_gap_ns = began_ns, int(gap_ns)
+        self._last_window_ns = began_ns
+        # One pause is no habit.
+        self._last_gap_ns, self._usual_gap_ns = int(gap_ns), min(self._last_gap_ns, int(gap_ns))
         self._acts_ns = began_ns + int(len(sent) * 8e9 / self.clock_hz)
         if gap_ns >= self._frame_gap_min_ns:
             self._take_in(sent)
@@ -250,12 +252,6 @@ class MockBoard:
             self._unsettled.append(incoming[:size])
             incoming = incoming[size:]
         self._incoming = incoming
-
-    @property
-    def is_window_due(self) -> bool:
-        """Whether the next window is foreseen for the coming step, or was for the last two."""
-        late_ns = self._now_ns + self._step_ns - self._last_window_ns - self._usual_gap_ns
-        return 0 <= late_ns <= 3 * self._step_ns
 
     def prepared_reply(self) -> bytes | None:
         """Return what the next window will get, foreseen from the last ones; None while at work."""
