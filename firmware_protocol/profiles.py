@@ -1,6 +1,7 @@
-"""The board profiles: what is on the wire, byte by byte, and how each firmware behaves and filters.
+"""The board profiles: what is on the wire, byte by byte.
 
-This is the single source. A new field is one line in a frame, a new profile one `Profile` value.
+This is the single source. A new field is one line in a frame, a new profile one `Profile` value;
+how its firmware behaves stands in `firmwares`.
 Sources: this robot's message for `arm`; the public uOmodri and uDriver v2 firmwares for the others,
 checked against byte captures of a public host library (tests/vectors).
 """
@@ -12,15 +13,7 @@ from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 
-from firmware_protocol.behaviour import (
-    Behaviour,
-    Calibration,
-    ErrorsClear,
-    IdleIntegral,
-    SystemBit,
-    Unpowered,
-    Watchdog,
-)
+from firmware_protocol.behaviour import Behaviour
 from firmware_protocol.errors import UnknownNameError
 from firmware_protocol.fields import (
     AMPERE,
@@ -47,6 +40,7 @@ from firmware_protocol.fields import (
     Flag,
     FrameLayout,
 )
+from firmware_protocol.firmwares import ARM_FIRMWARE, UDRIVER2_FIRMWARE, UOMODRI_FIRMWARE
 from firmware_protocol.profile import Profile
 
 # --- fields, each stated once ---------------------------------------------------------------------
@@ -207,88 +201,6 @@ _GATE_DRIVER_REMEDY = (
     "motor wiring for shorts;"
 )
 
-# --- behaviour ------------------------------------------------------------------------------------
-# Measured on the public firmwares' own code, run natively, or read in it: for `uomodri`
-# open-motor-driver-initiative 7c93540, for `udriver2` udriver_firmware c98d229. `arm` is
-# unpublished and derives from `uomodri`: where nothing else is known it does the same.
-
-_UOMODRI = Behaviour(
-    position_wrap_turns=128.0,
-    position_difference_wraps_turns=None,  # uomodri_shared.h:538-561, in floats
-    current_sum_max_a=None,
-    law_period_s=25e-6,
-    is_reference_advanced=False,
-    idle_integrals=(),
-    current_max_a=10.0,
-    velocity_filter_hz=100.0,
-    current_filter_hz=1000.0,
-    reply_age_max_s=37e-6,
-    is_truncated=True,  # communication.c:85-94
-    is_coil_measured=False,
-    reply_lag_max=1,
-    frame_gap_min_s=0.0,
-    torn_share=0.0,
-    is_blank_before_commands=True,
-    timestamp_step_s=1.001e-3,  # its timer counts 1000 + 1 µs
-    clock_overflow_s=None,
-    rs485_lag=1,
-    is_rs485_blank_first=True,
-    is_receiver_shifted=True,  # main.c:539-572
-    watchdog=Watchdog.ALWAYS,  # main.c:581-597
-    watchdog_slack_s=1e-3,
-    errors_clear=ErrorsClear.POWER_CYCLE,
-    unpowered=Unpowered.BRAKE,
-    are_faults_per_motor=True,
-    is_stop_latched=True,
-    system_bit=SystemBit.MOTOR_2,  # communication.c:120
-    is_ready_after_error=False,
-    calibration=Calibration(
-        duration_s=3.0,
-        is_late=True,
-        apart_max_s=0.04,
-        travel_electrical_turns=1.0,
-        is_kept=False,
-        is_position_live_before=False,
-    ),
-)
-_ARM = replace(
-    _UOMODRI,
-    is_reference_advanced=True,
-    idle_integrals=(IdleIntegral.CLEARED, IdleIntegral.KEPT, IdleIntegral.RUNS_ON),
-    current_max_a=20.0,
-    errors_clear=ErrorsClear.SYSTEM_DISABLED_ONE_FRAME,
-)
-# Latch, truncation, tick and RS-485 of `udriver2` were not measured: taken from `uomodri`.
-_UDRIVER2 = replace(
-    _UOMODRI,
-    position_wrap_turns=100.0,
-    position_difference_wraps_turns=256.0,  # 32 bits of 2⁻²⁴ turn, dual_motor_torque_ctrl.c:1160
-    current_sum_max_a=128.0,  # likewise of 2⁻²⁴ A
-    current_max_a=None,
-    is_coil_measured=True,
-    reply_lag_max=3,
-    frame_gap_min_s=0.7e-3,
-    torn_share=0.25,  # at 0.5 turn/s: 128 steps of the upper half a second, 2-4 % of replies torn
-    is_blank_before_commands=False,
-    timestamp_step_s=1e-3,
-    clock_overflow_s=17.9 * 60.0,
-    is_receiver_shifted=False,
-    watchdog=Watchdog.UNDER_CURRENT,  # :1677-1687
-    unpowered=Unpowered.COAST,
-    are_faults_per_motor=False,
-    is_stop_latched=False,
-    system_bit=SystemBit.COMMAND,  # :881
-    is_ready_after_error=True,
-    calibration=Calibration(
-        duration_s=1.0,
-        is_late=False,
-        apart_max_s=0.0,
-        travel_electrical_turns=0.0,
-        is_kept=True,
-        is_position_live_before=True,
-    ),
-)
-
 # --- the three profiles ---------------------------------------------------------------------------
 
 
@@ -311,7 +223,7 @@ ARM = Profile(
     summary="this robot's custom message: Ki on the board; torque, power and temperature back",
     command=FrameLayout(
         direction=Direction.COMMAND,
-        fields=(*_SETPOINT, _KI, _current_limit(_ARM), _COMMAND_INDEX),
+        fields=(*_SETPOINT, _KI, _current_limit(ARM_FIRMWARE), _COMMAND_INDEX),
     ),
     reply=FrameLayout(
         direction=Direction.REPLY,
@@ -331,7 +243,7 @@ ARM = Profile(
         ),
         Fault(7, "gate-driver fault", f"{_GATE_DRIVER_REMEDY} {_DROP_ES}"),
     ),
-    behaviour=_ARM,
+    behaviour=ARM_FIRMWARE,
     provenance="The firmware is not published and derives from uomodri: but for the advanced "
     "reference, Ki, the current limit and how errors clear, all of this is taken from there.",
 )
@@ -341,7 +253,7 @@ UOMODRI = Profile(
     summary="the public uOmodri firmware, which the robot's boards derive from",
     command=FrameLayout(
         direction=Direction.COMMAND,
-        fields=(*_SETPOINT, _current_limit(_UOMODRI), _COMMAND_INDEX),
+        fields=(*_SETPOINT, _current_limit(UOMODRI_FIRMWARE), _COMMAND_INDEX),
     ),
     reply=FrameLayout(
         direction=Direction.REPLY,
@@ -355,7 +267,7 @@ UOMODRI = Profile(
         _ALIGNMENT_REMEDY,
         Fault(7, "gate-driver fault", f"{_GATE_DRIVER_REMEDY} {_POWER_CYCLE}"),
     ),
-    behaviour=_UOMODRI,
+    behaviour=UOMODRI_FIRMWARE,
     provenance="Measured on the public firmware's own code, run natively, or read in it.",
 )
 
@@ -366,7 +278,7 @@ UDRIVER2 = Profile(
         direction=Direction.COMMAND,
         fields=(
             *_SETPOINT,
-            replace(_current_limit(_UDRIVER2), is_motor_2_first=True),
+            replace(_current_limit(UDRIVER2_FIRMWARE), is_motor_2_first=True),
             _COMMAND_INDEX,
         ),
     ),
@@ -386,9 +298,9 @@ UDRIVER2 = Profile(
         Fault(4, "position converter", f"Check the encoder's supply and cable; {_POWER_CYCLE}"),
         Fault(7, "other", f"Check the supply and the motors' wiring; {_POWER_CYCLE}"),
         other_cause="or its clock has overflowed, "
-        f"{(_UDRIVER2.clock_overflow_s or 0.0) / 60.0:.1f} min after power-up; ",
+        f"{(UDRIVER2_FIRMWARE.clock_overflow_s or 0.0) / 60.0:.1f} min after power-up; ",
     ),
-    behaviour=_UDRIVER2,
+    behaviour=UDRIVER2_FIRMWARE,
     provenance="Measured on the public firmware's own code, run natively, or read in it; not so "
     "the moments of latch and tick, truncation, filters and RS-485, which are taken from uomodri.",
 )

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from hw_mocks.boards.board import MockBoard
 from hw_mocks.faults.script import FaultKind, FaultScript, ScriptedFault
-from hw_mocks.faults.wire import flip_bit, hold_board
+from hw_mocks.faults.wire import flip_bit, hold_board, latch_error
 from hw_mocks.mock_robot import MockRobot
 from hw_mocks.realtime import RealTime
 from hw_mocks.serial_presence import show_presence
@@ -90,7 +90,7 @@ class SerialPort:
             due_ns = self._robot.now_ns + _DELAY_NS
             self._delayed += [(due_ns, reply) for reply in self._board.receive(data)]
         elif fault.kind is FaultKind.BOARD_ERROR:
-            self._board.latch(fault.code, None if fault.motor is None else fault.motor - 1)
+            latch_error(self._board, fault)
             self._answer(data)
         # A dropped exchange never reaches the board.
         self._script.log(self._number, self._robot.now_ns, fault, detail)

@@ -4,8 +4,7 @@ The speeds lie closer together where friction changes with speed: v = v_min + (v
 evenly spaced x. None of them lets a harmonic of the motor's ripple alias to a constant: sampled
 once per millisecond it would look like friction.
 
-A free joint turns without end, but its motor's position wraps on the wire, and no plateau crosses
-that: each must fit between the two ends (`settle_s`), and is begun far enough back (`way_rad`).
+A free joint turns without end, but its motor's position wraps on the wire: `room`.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from pathlib import Path
 
 import msgspec
 
-from daq.boards.wire_range import CHECK_S, WireRange
+from daq.bench.room import check_room
+from daq.boards.wire_range import WireRange
 from daq.errors import ConfigError
-from daq.motion.planning import acceleration_max_rad_s2
 from daq.recording.bench_events import (
     PLATEAU,
     RAMP,
@@ -43,12 +42,6 @@ PART_BEGINS = frozenset((PLATEAU, RAMP, STEP, SWING))
 MOUNTED_TURNS = 4
 """Motor turns over which a mounted joint is averaged, the same ones at every speed."""
 _RUN_UP_S = 1.2
-_SETTLE_MIN_S = 1.5
-"""A plateau that has no room to settle for so long is not worth driving."""
-_BRAKING = 0.75
-"""A smooth stop from a speed v takes `_BRAKING` · v² / a of way (`daq.motion.planning`)."""
-_APPROACH_S = 0.1
-"""What driving back may miss its target by, at the joint's highest speed."""
 _MOUNTED_MIN_RAD_S = 0.01
 """A mounted joint that has no room for more than this cannot be measured."""
 _RATE_HZ, _ALIAS_HZ = 1000.0, 15.0
@@ -117,27 +110,6 @@ class SweepOverrides(msgspec.Struct, frozen=True, kw_only=True):
     settle_max_s: float | None = None
     kp_a_per_rad: float | None = None
     kd_a_s_per_rad: float | None = None
-
-
-def way_rad(joint: DrivenJoint, joint_velocity_rad_s: float, duration_s: float) -> float:
-    """Return the way that a joint needs in front of it to keep a speed for so long, and stop."""
-    speed_rad_s = abs(joint_velocity_rad_s)
-    braking_rad = _BRAKING * speed_rad_s**2 / acceleration_max_rad_s2(joint)
-    return speed_rad_s * (duration_s + 2.0 * CHECK_S) + braking_rad
-
-
-def settle_s(
-    joint: DrivenJoint,
-    joint_velocity_rad_s: float,
-    dwell_s: float,
-    *,
-    settle_max_s: float,
-    room_rad: float,
-) -> float:
-    """Return how long a free joint may take to settle, if its whole way is `room_rad` long."""
-    room_rad -= _APPROACH_S * joint.limits.velocity_max_rad_s
-    spare_rad = room_rad - way_rad(joint, joint_velocity_rad_s, dwell_s)
-    return min(settle_max_s, spare_rad / abs(joint_velocity_rad_s))
 
 
 def swing_s(way_rad: float) -> float:
@@ -220,7 +192,9 @@ def make_plan(
         )
         raise ConfigError(f"bench of joint {joint.name}", [problem], code="lag-limit")
     if wire is not None and not is_mounted:
-        _check_room(joint, plateaus, settle_max_s, wire)
+        for plateau in plateaus:
+            speed_rad_s = plateau.joint_velocity_rad_s
+            check_room(joint, speed_rad_s, plateau.dwell_s, settle_max_s, wire)
     if load_arm is not None:
         _check_load(robot, joint, load_arm, coulomb_nm)
     expected_iq_a = min(max(coulomb_nm / k_i, 0.01), 0.5 * joint.limits.current_max_a)
@@ -262,29 +236,6 @@ def _check_load(robot: DrivenRobot, joint: DrivenJoint, arm: LoadArm, coulomb_nm
             f"{needed_a:.3g} A, at most {allowed_a:.3g} A may be used (80% of current_max_a)"
         )
         raise ConfigError(f"bench of joint {joint.name}", [problem], code="current-limit")
-
-
-def _check_room(
-    joint: DrivenJoint,
-    plateaus: tuple[PlannedPlateau, ...],
-    settle_max_s: float,
-    wire: WireRange,
-) -> None:
-    """Check that every plateau ends before the motor's position wraps on the wire."""
-    room_rad = 2.0 * wire.reach_rad / joint.drive.gear_reduction
-    settle_min_s = min(settle_max_s, _SETTLE_MIN_S)
-    for plateau in plateaus:
-        speed_rad_s, dwell_s = abs(plateau.joint_velocity_rad_s), plateau.dwell_s
-        left_s = settle_s(joint, speed_rad_s, dwell_s, settle_max_s=math.inf, room_rad=room_rad)
-        if left_s < settle_min_s:
-            turns = joint.drive.gear_reduction * room_rad / math.tau
-            problem = (
-                f"--dwell, --speed-max: {dwell_s:.3g} s at {speed_rad_s:.4g} rad/s and "
-                f"{settle_min_s:g} s to settle do not fit into the {turns:.0f} motor turns that may"
-                " be driven before positions wrap on the wire; measure at most "
-                f"{dwell_s + left_s - settle_min_s:.3g} s there, or drive slower"
-            )
-            raise ConfigError(f"bench of joint {joint.name}", [problem], code="wrap")
 
 
 def clear_of_aliases(

@@ -15,15 +15,8 @@ from collections.abc import Generator
 import msgspec
 
 from daq.bench.diagnosis import find_encoder_gap, find_obstacle
-from daq.bench.plan import (
-    SWING_RAD,
-    SWINGS,
-    BenchPlan,
-    run_up_rad,
-    settle_s,
-    swing_s,
-    way_rad,
-)
+from daq.bench.plan import SWING_RAD, SWINGS, BenchPlan, run_up_rad, swing_s
+from daq.bench.room import settle_s, way_rad
 from daq.bench.settling import Diagnosis, Look, SettlingDetector
 from daq.loop.setup import Loop
 from daq.recording import bench_events

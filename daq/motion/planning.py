@@ -44,6 +44,11 @@ def acceleration_max_rad_s2(joint: Joint) -> float:
     return joint.limits.velocity_max_rad_s / SPEED_UP_S
 
 
+def braking_rad(joint: Joint, velocity_rad_s: float) -> float:
+    """Return the way that a smooth stop from a speed takes."""
+    return 0.75 * velocity_rad_s**2 / acceleration_max_rad_s2(joint)
+
+
 def plan_move(
     joints: Sequence[Joint],
     start_q: Sequence[float],

@@ -15,9 +15,8 @@ import numpy as np
 
 from firmware_protocol.behaviour import ErrorsClear, Watchdog
 from firmware_protocol.codec import FrameCodec, command_codec, reply_codec
-from firmware_protocol.crc import crc32_mpeg2_halves_swapped
 from firmware_protocol.errors import ProtocolError
-from firmware_protocol.fields import RS485_ADDRESS, Direction, FaultCause, Framing
+from firmware_protocol.fields import FaultCause, Framing
 from firmware_protocol.frame_finder import FrameFinder
 from firmware_protocol.profile import Profile
 from firmware_protocol.profiles import MODE_BITS
@@ -303,14 +302,9 @@ class MockBoard:
         return replies
 
     def _rs485_reply(self) -> bytes:
-        if self.profile.behaviour.is_rs485_blank_first and not self._has_replied:
-            self._has_replied = True
-            size = self._rs485.reply.size
-            # Zeros, header too; the checksum is that of another header.
-            body = bytes(size - 4)
-            header = bytes([RS485_ADDRESS[Direction.REPLY], 0])
-            return body + crc32_mpeg2_halves_swapped(header + body[2:])
-        self._has_replied = True
+        is_first, self._has_replied = not self._has_replied, True
+        if is_first and self.profile.behaviour.is_rs485_blank_first:
+            return self.replies.unreadable(self._rs485.reply)
         return self._reply(self._rs485.reply, self._now_ns)
 
     # --- commands ---------------------------------------------------------------------------------

@@ -13,8 +13,9 @@ from operator import itemgetter, mul
 
 from firmware_protocol.behaviour import Behaviour, SystemBit
 from firmware_protocol.codec import FrameCodec
+from firmware_protocol.crc import crc32_mpeg2_halves_swapped
 from firmware_protocol.errors import FieldRangeError
-from firmware_protocol.fields import Field
+from firmware_protocol.fields import CRC_SIZE, RS485_ADDRESS, Direction, Field
 from firmware_protocol.profile import VERSION_SHIFT, Profile
 from firmware_protocol.profiles import MODE_BITS, STATUS_BITS
 from firmware_protocol.values import ReplyValues
@@ -150,6 +151,12 @@ class ReplyMaker:
         raws = [0] * len(self._wires)
         raws[0] = self._version_bits
         return codec.encode_raw(raws)
+
+    def unreadable(self, codec: FrameCodec[ReplyValues]) -> bytes:
+        """Return zeros, the header too; the checksum is that of another header."""
+        body = bytes(codec.size - CRC_SIZE)
+        header = bytes([RS485_ADDRESS[Direction.REPLY], 0])
+        return body + crc32_mpeg2_halves_swapped(header + body[len(header) :])
 
     def again(self, codec: FrameCodec[ReplyValues], frame: bytes, index: int) -> bytes:
         """Return a reply once more, with another index."""

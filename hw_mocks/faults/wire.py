@@ -81,7 +81,7 @@ class FaultyWire:
             board.hold_commands(2)
             received = self._window(sent)
         else:
-            board.latch(fault.code, None if fault.motor is None else fault.motor - 1)
+            latch_error(board, fault)
             detail = f"code {fault.code}"
             received = self._window(sent)
         self._script.log(self.number, now_ns, fault, detail)
@@ -98,6 +98,11 @@ def hold_board(board: MockBoard, script: FaultScript, number: int, now_ns: int) 
     elif FaultKind.BROWN_OUT not in kinds and not board.is_powered:
         board.power_on()
     return kinds
+
+
+def latch_error(board: MockBoard, fault: ScriptedFault) -> None:
+    """Make a board latch the error of a script, of one motor or as a whole."""
+    board.latch(fault.code, None if fault.motor is None else fault.motor - 1)
 
 
 def flip_bit(data: bytes, bit: int) -> bytes:

@@ -16,14 +16,12 @@ from daq.loop.tracks.control import LoopControl
 from daq.loop.tracks.track import Track
 from daq.loop.wording import beyond
 from daq.motion.errors import MotionLimitError
-from daq.motion.planning import acceleration_max_rad_s2
+from daq.motion.planning import braking_rad
 from daq.recording.states import Mode, State
 from daq.robot import Safety
 
 _CHECKS_AHEAD = 3
 """A joint is stopped so many checks before it would have to be, if they come as late as now."""
-_RAMP = 0.75
-"""A smooth stop from a speed v takes `_RAMP` · v² / a of way (`daq.motion.planning`)."""
 
 
 _STOPPED = {
@@ -124,8 +122,7 @@ def _end_ahead(track: Track, ahead_s: float) -> str:
     axis, (position_rad, velocity_rad_s, _) = track.axis, track.reference
     speed_rad_s = abs(velocity_rad_s)
     is_upwards = velocity_rad_s > 0.0
-    braking_rad = _RAMP * speed_rad_s**2 / acceleration_max_rad_s2(axis.joint)
-    needed_rad = braking_rad + speed_rad_s * ahead_s
+    needed_rad = braking_rad(axis.joint, speed_rad_s) + speed_rad_s * ahead_s
     if abs((axis.high_rad if is_upwards else axis.low_rad) - position_rad) < needed_rad:
         return "limit"
     low_rad, high_rad = axis.reach_rad

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from loop_rig import Rig
 from wire_places import check_references, true_rad_s, wire_turns
 
-from daq.bench.plan import BenchPlan, SweepOverrides, make_plan, settle_s, way_rad
+from daq.bench.plan import BenchPlan, SweepOverrides, make_plan
+from daq.bench.room import settle_s, way_rad
 from daq.bench.run import BenchRun
 from daq.boards.wire_range import wire_range
 from daq.errors import ConfigError

@@ -1,0 +1,66 @@
+"""Room for a plateau on the wire: a free joint turns without end, its motor's position wraps. Pure.
+
+No plateau crosses the wrap: each must fit between the two ends (`settle_s`), and is begun far
+enough back (`way_rad`).
+"""
+
+from __future__ import annotations
+
+import math
+
+from daq.boards.wire_range import CHECK_S, WireRange
+from daq.errors import ConfigError
+from daq.motion.planning import braking_rad
+from daq.robot import DrivenJoint
+
+_SETTLE_MIN_S = 1.5
+"""A plateau that has no room to settle for so long is not worth driving."""
+_APPROACH_S = 0.1
+"""What driving back may miss its target by, at the joint's highest speed."""
+
+
+def way_rad(joint: DrivenJoint, joint_velocity_rad_s: float, duration_s: float) -> float:
+    """Return the way that a joint needs in front of it to keep a speed for so long, and stop."""
+    speed_rad_s = abs(joint_velocity_rad_s)
+    return speed_rad_s * (duration_s + 2.0 * CHECK_S) + braking_rad(joint, speed_rad_s)
+
+
+def settle_s(
+    joint: DrivenJoint,
+    joint_velocity_rad_s: float,
+    dwell_s: float,
+    *,
+    settle_max_s: float,
+    room_rad: float,
+) -> float:
+    """Return how long a free joint may take to settle, if its whole way is `room_rad` long."""
+    room_rad -= _APPROACH_S * joint.limits.velocity_max_rad_s
+    spare_rad = room_rad - way_rad(joint, joint_velocity_rad_s, dwell_s)
+    return min(settle_max_s, spare_rad / abs(joint_velocity_rad_s))
+
+
+def check_room(
+    joint: DrivenJoint,
+    joint_velocity_rad_s: float,
+    dwell_s: float,
+    settle_max_s: float,
+    wire: WireRange,
+) -> None:
+    """Check that a plateau ends before the motor's position wraps on the wire.
+
+    Raises:
+        ConfigError: It does not, from wherever it is begun.
+    """
+    room_rad = 2.0 * wire.reach_rad / joint.drive.gear_reduction
+    settle_min_s = min(settle_max_s, _SETTLE_MIN_S)
+    speed_rad_s = abs(joint_velocity_rad_s)
+    left_s = settle_s(joint, speed_rad_s, dwell_s, settle_max_s=math.inf, room_rad=room_rad)
+    if left_s < settle_min_s:
+        turns = joint.drive.gear_reduction * room_rad / math.tau
+        problem = (
+            f"--dwell, --speed-max: {dwell_s:.3g} s at {speed_rad_s:.4g} rad/s and "
+            f"{settle_min_s:g} s to settle do not fit into the {turns:.0f} motor turns that may"
+            " be driven before positions wrap on the wire; measure at most "
+            f"{dwell_s + left_s - settle_min_s:.3g} s there, or drive slower"
+        )
+        raise ConfigError(f"bench of joint {joint.name}", [problem], code="wrap")
