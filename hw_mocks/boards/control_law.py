@@ -100,8 +100,9 @@ class ControlLaw:
         if delay_s >= step_s:
             self._delay_s = delay_s - step_s
             return self._mean_a(rotor_rad_s, 0.0, step_s)
-        # Until then the current goes on as in the last step.
-        before_a = self._sensor.read_on(delay_s)
+        # The old setpoint with the new count: a count that is seen later in every millisecond than
+        # in the rest of it gives the motor a rhythm, and samples taken in that rhythm a bias.
+        before_a = self._mean_a(rotor_rad_s, 0.0, delay_s)
         self._take(self._waiting)
         rest_s = step_s - delay_s
         after_a = self._mean_a(rotor_rad_s, delay_s, rest_s)
@@ -122,10 +123,7 @@ class ControlLaw:
         self._limit_a = isat_a if 0.0 < isat_a < limit_a else limit_a
 
     def _mean_a(self, rotor_rad_s: float, elapsed_s: float, duration_s: float) -> float:
-        """Return the law's mean while the rotor turns on; it begins `elapsed_s` into the step.
-
-        The error of what is left of the step stands for the whole of it in the integral.
-        """
+        """Return the law's mean while the rotor turns on; it begins `elapsed_s` into the step."""
         kp_a_per_rad, kd_a_s_per_rad, ki_a_per_rad_s = self._gains
         encoder = self._encoder
         seen_rad_s = 0.0 if encoder.is_frozen else rotor_rad_s
@@ -147,7 +145,7 @@ class ControlLaw:
         if -limit_a <= current_a <= limit_a:
             slope_a_per_s = kp_a_per_rad * drift_rad_s
             if self._is_integrating:
-                self._integral_rad_s += error_rad * (elapsed_s + duration_s)
+                self._integral_rad_s += error_rad * duration_s
         else:
             if not -self._sum_max_a <= current_a < self._sum_max_a:
                 current_a = _wrapped(current_a, self._sum_max_a)

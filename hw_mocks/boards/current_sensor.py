@@ -43,13 +43,6 @@ class CurrentSensor:
         self._end_a = mean_a + 0.5 * slope_a_per_s * duration_s
         self._slope_a_per_s = slope_a_per_s
 
-    def read_on(self, duration_s: float) -> float:
-        """Follow a current that goes on rising as it did last; returns its mean."""
-        slope_a_per_s = self._slope_a_per_s
-        mean_a = self._end_a + 0.5 * slope_a_per_s * duration_s
-        self.read(mean_a, slope_a_per_s, duration_s)
-        return mean_a
-
     def measure_a(self, offset_s: float) -> float:
         """Return what a reply says that was latched so long after the last step, or before."""
         # What a low-pass makes of a ramp: the ramp itself, late, and what is left of the past.

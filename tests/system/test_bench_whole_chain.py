@@ -108,6 +108,23 @@ def test_other_boards_find_the_same_friction(profile: str, joint: str, tmp_path:
         check_corrected(result, joint)
 
 
+def test_counts_in_step_with_the_samples_do_not_bias(tmp_path: Path) -> None:
+    """A bug of the mock's law: it saw counts later once in every millisecond.
+
+    At the slowest speed of joint 1 encoder counts come nearly as often as samples; whatever has the
+    rhythm of the samples shows there.
+    """
+    smooth = ("--effects", "default,cogging_nm=0,torque_ripple=0")
+    few = ("--repetitions", "1", "--speeds", "3", "--speed-max", "0.188")
+    outcome = friction(tmp_path, *smooth, *few, joint="joint1")
+    assert outcome.exit_code == 0, outcome.err
+    result = outcome.json
+    b_nms, f_nm = result["b_eq_nms"]["truth"], result["f_motor_nm"]["truth"]
+    for plateau in result["plateaus"]:
+        true_nm = b_nms * abs(plateau["motor_velocity_rad_s"]) + f_nm
+        assert abs(plateau["motor_torque_nm"]) == pytest.approx(true_nm, rel=0.003)
+
+
 # --- a computer that skips periods ----------------------------------------------------------------
 
 
@@ -164,23 +181,43 @@ def test_a_computer_that_is_hardly_there_stops_the_test(tmp_path: Path) -> None:
     assert (tmp_path / "joint4.h5").exists()
 
 
+def stribeck_of(result: dict[str, Any]) -> dict[str, Any]:
+    (model,) = (model for model in result["models"] if model["is_selected"])
+    assert model["name"] == result["model"] == "stribeck"
+    parameters: dict[str, Any] = model["parameters"]
+    parameters["stribeck_velocity_rad_s"]["truth"] = STRIBECK_RAD_S
+    parameters["f_static_nm"]["truth"] = 1.3 * result["f_nm"]["truth"]
+    return parameters
+
+
 @pytest.mark.acceptance
 def test_stribeck_friction_is_recognised(tmp_path: Path) -> None:
+    """A single default speed shows it: how large it is and where it fades stays open."""
     for seed in range(8 if IS_LONG else 1):
         words = ("--effects", "default,stribeck=0.3", "--seed", str(seed))
         speeds = () if IS_LONG else (*ONCE, "--speeds", "8")
         result = friction(tmp_path / str(seed), *words, *speeds).json
-        assert result["model"] == "stribeck"
-        (model,) = (model for model in result["models"] if model["is_selected"])
-        assert model["name"] == "stribeck"
-        # Two or three plateaus are slow enough to show it: the interval is wide, and says so.
-        velocity = model["parameters"]["stribeck_velocity_rad_s"]
-        assert excess({**velocity, "truth": STRIBECK_RAD_S}) < 1.5, seed
-        assert 0.5 < velocity["value"] / STRIBECK_RAD_S < 2.0, seed
-        assert model["parameters"]["f_static_nm"]["value"] > 1.1 * result["f_nm"]["value"]
-        assert error_percent(result["f_nm"]) < 1.0
-        assert error_percent(result["b_eq_nms"]) < 8.0
-        assert excess(result["f_nm"]) < 2.5
+        stribeck = stribeck_of(result)
+        assert is_covered(stribeck["stribeck_velocity_rad_s"]), seed
+        assert is_covered(stribeck["f_static_nm"]), seed
+        assert stribeck["f_static_nm"]["value"] > 1.1 * result["f_nm"]["value"]
+        assert any("--speed-min" in warning for warning in result["warnings"])
+
+
+@pytest.mark.acceptance
+def test_slower_speeds_tell_where_stribeck_friction_fades(tmp_path: Path) -> None:
+    """The motor stops and slips from cog to cog there: its mean speed is not all that counts."""
+    covered = []
+    for seed in range(8 if IS_LONG else 1):
+        words = ("--effects", "default,stribeck=0.3", "--seed", str(seed), "--speed-min", "0.02")
+        speeds = ("--speeds", "16") if IS_LONG else (*ONCE, "--speeds", "10", "--speed-max", "1.5")
+        result = friction(tmp_path / str(seed), *words, *speeds).json
+        stribeck = stribeck_of(result)
+        assert result["warnings"] == []
+        for name in ("stribeck_velocity_rad_s", "f_static_nm"):
+            assert error_percent(stribeck[name]) < 40.0, (seed, name)
+            covered.append(is_covered(stribeck[name]))
+    assert sum(covered) >= 0.8 * len(covered)
 
 
 @pytest.mark.acceptance
