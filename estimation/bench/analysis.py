@@ -76,7 +76,8 @@ def analyse_bench(path: str | os.PathLike[str], *, made_by: str = "") -> BenchAn
         for name in ("motor_velocity_rad_s", "motor_torque_nm", "acceleration_rad_s2")
     )
     is_mounted = record.header.kind == "mounted"
-    points = Points(speed, torque, record.drive, acceleration if is_mounted else None)
+    speeds = np.array([plateau.motor_speeds_rad_s for plateau in used], np.float64)
+    points = Points(speed, torque, record.drive, speeds, acceleration if is_mounted else None)
     generator = np.random.default_rng(SEED)
     try:
         fits = fit_models(points, generator)
@@ -227,6 +228,13 @@ def _warnings(
             BenchWarning.NO_VISCOUS_FRICTION,
             f"viscous friction is not distinguishable from zero ({low:.2g} to {high:.2g} N·m·s): "
             "drive faster or dwell longer",
+        )
+    if chosen.profile is not None and chosen.profile.is_open:
+        slowest_rad_s = min(abs(p.joint_velocity_rad_s) for p in plateaus if p.is_used)
+        yield (
+            BenchWarning.STRIBECK_OPEN,
+            "too few speeds show how large static friction is and at which velocity it fades; the "
+            f"slowest is {slowest_rad_s:.3g} rad/s: add slower ones (--speed-min, --speeds)",
         )
     if record.skipped > _SKIPPED_MANY * len(record.t_s):
         yield (

@@ -10,9 +10,9 @@ A mounted joint has two terms more: gravity, which is the same constant for ever
 all are averaged over the same angles, and J·a, because its speed gives way to gravity.
 
 Each model is fitted by least squares; intervals come from drawing whole plateaus again and again
-(block bootstrap). A richer model must predict plateaus that its fit has not seen with a third less
-squared error than coulomb_viscous: with two parameters more and 36 plateaus, chance alone does that
-once in a thousand.
+(block bootstrap), those of f_s and v_s from `profile_interval`. A richer model must predict
+plateaus that its fit has not seen with a third less squared error than coulomb_viscous: with two
+parameters more and 36 plateaus, chance alone does that once in a thousand.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ import numpy as np
 import scipy.special
 
 from daq.robot.friction import FrictionShape
+from estimation.bench.profile_interval import StribeckProfile, profile_stribeck
 from estimation.bench.record import DriveConstants
 from estimation.errors import DatasetError
 from estimation.regression.least_squares import bootstrap_blocks, fit_linear
-from estimation.types import FloatArray
+from estimation.types import FloatArray, Rows
 
 GAIN_MIN = 0.35
 REPLICATES = 1000
@@ -45,6 +46,8 @@ class Points:
         velocity_rad_s: At the motor, (n,).
         torque_nm: At the motor, (n,).
         drive: The constants of the drive.
+        speeds_rad_s: At the motor, of equal parts of each plateau's way, (n, parts): friction that
+            is not linear in speed is averaged over them. None where the speed is the same in all.
         acceleration_rad_s2: Of a mounted joint, on average over the turned angle, (n,); None for
             one that turns freely.
     """
@@ -52,6 +55,7 @@ class Points:
     velocity_rad_s: FloatArray
     torque_nm: FloatArray
     drive: DriveConstants
+    speeds_rad_s: FloatArray | None = None
     acceleration_rad_s2: FloatArray | None = None
 
     @property
@@ -71,6 +75,7 @@ class ModelFit:
         residuals_nm: At the motor, (n,).
         held_out_nm: Errors of predicting each plateau from all others, (n,).
         degrees: Plateaus less parameters.
+        profile: Of Stribeck friction: its intervals, which the bootstrap cannot give.
     """
 
     name: str
@@ -79,10 +84,15 @@ class ModelFit:
     residuals_nm: FloatArray
     held_out_nm: FloatArray
     degrees: int
+    profile: StribeckProfile | None = None
 
     def interval(self, name: str) -> tuple[float, float]:
         """95 % interval of a parameter."""
-        return interval_of(self.parameters[name], self.replicates[name], self.degrees)
+        value = self.parameters[name]
+        if self.profile is not None and name in self.profile.intervals:
+            low, high = self.profile.intervals[name]
+            return min(low, value), max(high, value)
+        return interval_of(value, self.replicates[name], self.degrees)
 
 
 def interval_of(value: float, replicates: FloatArray, degrees: int) -> tuple[float, float]:
@@ -123,8 +133,17 @@ def fit_models(points: Points, generator: np.random.Generator) -> list[ModelFit]
 
 def _count_speeds(velocity_rad_s: FloatArray) -> int:
     """Speeds that differ by more than plateaus of the same speed do."""
-    speeds = np.sort(np.abs(velocity_rad_s))
-    return int(np.sum(np.diff(speeds) > _SAME_SPEED * speeds[1:])) + 1 if len(speeds) else 0
+    return int(np.max(_speeds(velocity_rad_s), initial=-1)) + 1
+
+
+def _speeds(velocity_rad_s: FloatArray) -> Rows:
+    """Return which speed each plateau has, in either direction: numbers from 0, the slowest."""
+    speeds = np.abs(velocity_rad_s)
+    order = np.argsort(speeds)
+    is_next = np.diff(speeds[order], prepend=speeds[order][:1]) > _SAME_SPEED * speeds[order]
+    numbers: Rows = np.empty(len(speeds), np.intp)
+    numbers[order] = np.cumsum(is_next)
+    return numbers
 
 
 def select(fits: list[ModelFit]) -> ModelFit:
@@ -217,10 +236,17 @@ def _fit_stribeck(points: Points, generator: np.random.Generator) -> ModelFit:
     drive, n = points.drive, len(points.velocity_rad_s)
     joint_rad_s = np.abs(points.velocity_rad_s) / drive.reduction
     slow, fast = np.min(joint_rad_s), np.max(joint_rad_s)
-    grid = np.geomspace(0.5 * slow, 0.5 * fast, _STRIBECK_GRID)
-    designs = [
-        _with_load(_columns("stribeck", points.velocity_rad_s, drive, v_s), points) for v_s in grid
-    ]
+    ends_rad_s = 0.5 * slow, 0.5 * fast
+    grid = np.geomspace(*ends_rad_s, _STRIBECK_GRID)
+
+    def design_at(v_s: float) -> FloatArray:
+        columns = _columns("stribeck", points.velocity_rad_s, drive, v_s)
+        if points.speeds_rad_s is not None:
+            ways = [_columns("stribeck", part, drive, v_s)[:, 2] for part in points.speeds_rad_s.T]
+            columns[:, 2] = np.mean(ways, axis=0)
+        return _with_load(columns, points)
+
+    designs = [design_at(v_s) for v_s in grid]
     p = designs[0].shape[1]
     residuals, held_out, left_out = np.empty((3, _STRIBECK_GRID, n))
     for row, design in enumerate(designs):
@@ -255,6 +281,13 @@ def _fit_stribeck(points: Points, generator: np.random.Generator) -> ModelFit:
         residuals[best],
         held_out[np.argmin(left_out, axis=0), np.arange(n)],
         max(n - p - 1, 1),
+        profile_stribeck(
+            design_at,
+            points.torque_nm,
+            points.velocity_rad_s,
+            _speeds(points.velocity_rad_s),
+            between_rad_s=ends_rad_s,
+        ),
     )
 
 

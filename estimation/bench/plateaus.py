@@ -45,11 +45,13 @@ def _average(
     has_values = window.is_settled and window.turns > 0
     iq_a = sigma_a = velocity_rad_s = acceleration_rad_s2 = None
     correction_a = 0.0
+    speeds_rad_s: tuple[float, ...] = ()
     window_s = None
     if has_values:
         angle_rad, t_s = record.angle_rad[rows], record.t_s[rows]
         window_s = float(t_s[0]), float(t_s[-1])
         velocity_rad_s = float((angle_rad[-1] - angle_rad[0]) / (t_s[-1] - t_s[0]))
+        speeds_rad_s = window.speeds_rad_s()
         correction_a = window.correction_a(velocity_rad_s)
         iq_a = window.mean_iq_a() + correction_a
         acceleration_rad_s2 = window.mean_acceleration_rad_s2()
@@ -68,6 +70,7 @@ def _average(
         window_s=window_s,
         joint_velocity_rad_s=window.target_rad_s / record.drive.reduction,
         motor_velocity_rad_s=velocity_rad_s,
+        motor_speeds_rad_s=speeds_rad_s,
         acceleration_rad_s2=acceleration_rad_s2,
         turns=window.turns,
         iq_a=iq_a,

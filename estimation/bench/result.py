@@ -74,6 +74,7 @@ class BenchWarning(enum.Enum):
     SLIP = "slip"
     DRIFT = "drift"
     NO_VISCOUS_FRICTION = "no viscous friction"
+    STRIBECK_OPEN = "Stribeck friction undetermined"
     SKIPPED = "periods skipped"
     MISSING = "samples missing"
     ENDED_EARLY = "ended early"
@@ -92,6 +93,8 @@ class Plateau(msgspec.Struct, frozen=True, kw_only=True):
         window_s: Beginning and end of what was averaged; None when nothing was.
         joint_velocity_rad_s: What was commanded.
         motor_velocity_rad_s: What was measured, on average.
+        motor_speeds_rad_s: What was measured in each of equal parts of the way, slow ones first;
+            empty when nothing was, or the file is of version 0.1.
         acceleration_rad_s2: Of the motor, on average over the turned angle.
         turns: Whole motor turns that were averaged.
         iq_a: Current, averaged over the turned angle.
@@ -128,6 +131,7 @@ class Plateau(msgspec.Struct, frozen=True, kw_only=True):
     input_power_w: float | None
     energy_j: float | None
     cause: Cause | None = None
+    motor_speeds_rad_s: tuple[float, ...] = ()
 
 
 class FrictionModel(msgspec.Struct, frozen=True, kw_only=True):

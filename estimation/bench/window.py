@@ -35,6 +35,8 @@ from estimation.types import Flags, FloatArray, Rows
 
 BLOCKS = 8
 """Parts of a plateau, at least, whose scatter is looked at."""
+_PARTS = 20
+"""Parts of the way whose speeds are told apart."""
 _SMOOTHED_COUNTS, _CUBIC = 16.0, 3
 _SLOW_S = 3e-4
 """What an exchange may take longer than usual for its moment to be known well enough."""
@@ -146,6 +148,16 @@ class PlateauWindow:
             np.concatenate([at_ends[:1], iq_a[inside], at_ends[1:]]),
             np.concatenate([ends[:1], angle_rad[inside], ends[1:]]),
         )
+
+    def speeds_rad_s(self) -> tuple[float, ...]:
+        """Return the speeds of equal parts of the way, slow ones first: cogging moves it."""
+        step_rad = np.diff(self._smooth_rad[self.rows]) * np.sign(self.target_rad_s)
+        speed_rad_s = step_rad / np.diff(self.record.t_s[self.rows])
+        order = np.argsort(speed_rad_s)
+        way_rad = np.cumsum(np.maximum(step_rad[order], 0.0))
+        middles_rad = (np.arange(_PARTS) + 0.5) / _PARTS * way_rad[-1]
+        parts = np.interp(middles_rad, way_rad, speed_rad_s[order])
+        return tuple((np.sign(self.target_rad_s) * parts).tolist())
 
     def mean_acceleration_rad_s2(self) -> float | None:
         """∫ω̇ dθ/Δθ = (ω²_end − ω²_begin)/(2Δθ); None if the motor is where it was."""

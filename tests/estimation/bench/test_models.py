@@ -155,6 +155,26 @@ def test_stribeck_is_exact(
     }
 
 
+@settings(max_examples=examples(20))
+@given(st.floats(1.1, 3.0), st.integers(20, 45), st.floats(0.1, 1.0))
+def test_stribeck_is_exact_where_speeds_give_way_to_cogging(
+    static: float, place: int, depth: float
+) -> None:
+    """A bug: 30 % too high a velocity was found, far outside its interval."""
+    speed = both_ways(SPEEDS_RAD_S)
+    waves = 1.0 + depth * np.sin(np.linspace(0.0, math.tau, 20, endpoint=False))
+    speeds = speed[:, None] * waves / np.mean(waves)
+    v_s = float(grid_of(speed, DRIVE)[place])
+    torque = np.mean([stribeck_nm(part, static * F_NM, v_s) for part in speeds.T], axis=0)
+    fit = fitted(Points(speed, torque, DRIVE, speeds))["stribeck"]
+    assert fit.parameters == {
+        "b_eq_nms": approx(B_NMS, 1e-4),
+        "f_nm": approx(F_NM, 1e-4),
+        "f_static_nm": approx(static * F_NM, 1e-4),
+        "stribeck_velocity_rad_s": approx(v_s),
+    }
+
+
 @pytest.mark.parametrize("name", ["coulomb_viscous", "asymmetric", "stribeck"])
 def test_what_a_model_predicts_and_leaves_is_what_was_measured(name: str) -> None:
     speed = both_ways(SPEEDS_RAD_S)
@@ -309,7 +329,10 @@ def test_gravity_and_inertia_do_not_disturb_friction(
     noise = random.normal(0.0, SIGMA_NM, len(speed))
     without = simple_nm(speed) + noise
     torque = without + offset_nm + inertia_kg_m2 * acceleration
-    fits = [fitted(Points(speed, values, DRIVE, acceleration)) for values in (without, torque)]
+    fits = [
+        fitted(Points(speed, values, DRIVE, acceleration_rad_s2=acceleration))
+        for values in (without, torque)
+    ]
     assert set(fits[1]) == {"coulomb_viscous", "stribeck"}
     plain, loaded = (fit["coulomb_viscous"] for fit in fits)
     for name in ("b_eq_nms", "f_nm"):

@@ -81,7 +81,8 @@ def test_whenever_commands_come(
     sent_s, due_s, now = [0.0], [0.0], 0
     for late in lates:
         now += 1 + int(late)
-        sent_s.append((now + late % 1.0) * PERIOD_S)
+        # No two exchanges are closer together than the time that one takes.
+        sent_s.append((now + min(late % 1.0, 0.9)) * PERIOD_S)
         due_s.append(now * PERIOD_S)
     commands = commands_at(np.array(sent_s) + PERIOD_S, np.array(due_s), speed_rad_s)
     rows = np.arange(10, len(sent_s) - 1)
