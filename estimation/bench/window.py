@@ -79,6 +79,8 @@ class PlateauWindow:
             self._keep_whole_turns()
         self.counted_share = 1.0
         self._counts = self._counted()
+        if self.turns and not np.sum(_steps_rad(self._smooth_rad[self.rows], self._counts)):
+            self.turns = 0  # it jumped, and what is left of it stands still
         self._unseen = self._find_unseen()
 
     def _keep_whole_turns(self) -> None:
@@ -245,10 +247,14 @@ def mean_over_angle(
 
 def _mean_of_steps(values: FloatArray, angle_rad: FloatArray, counts: Flags | None = None) -> float:
     """∫ values dθ / ∫ dθ of values that are known between each two samples, (n - 1,)."""
-    step_rad = np.diff(angle_rad)
-    if counts is not None:
-        step_rad = np.where(counts, step_rad, 0.0)
+    step_rad = _steps_rad(angle_rad, counts)
     return float(np.sum(values * step_rad) / np.sum(step_rad))
+
+
+def _steps_rad(angle_rad: FloatArray, counts: Flags | None) -> FloatArray:
+    """Return the way between each two samples; 0 where it does not count."""
+    step_rad = np.diff(angle_rad)
+    return step_rad if counts is None else np.where(counts, step_rad, 0.0)
 
 
 def _in_time(t_s: FloatArray) -> Flags | None:

@@ -215,9 +215,11 @@ def test_slower_speeds_tell_where_stribeck_friction_fades(tmp_path: Path) -> Non
         stribeck = stribeck_of(result)
         assert result["warnings"] == []
         for name in ("stribeck_velocity_rad_s", "f_static_nm"):
-            assert error_percent(stribeck[name]) < 40.0, (seed, name)
+            # What the encoder does not show of the speed is 1 or 2 %, and not in the interval.
+            assert error_percent(stribeck[name]) < (15.0 if IS_LONG else 40.0), (seed, name)
+            assert excess(stribeck[name]) < 1.5, (seed, name)
             covered.append(is_covered(stribeck[name]))
-    assert sum(covered) >= 0.8 * len(covered)
+    assert sum(covered) >= 0.7 * len(covered)
 
 
 @pytest.mark.acceptance

@@ -605,6 +605,22 @@ def test_no_damage_breaks_the_analysis(
             assert plateau.acceleration_rad_s2 is not None
 
 
+def test_a_way_that_was_turned_while_nobody_looked() -> None:
+    """A bug: a motor that stands but for a pause in which it turned ended in a warning of NumPy."""
+
+    def fault(part: Part, settled: slice) -> None:
+        middle = (settled.start + settled.stop) // 2
+        part["angle_rad"][:] = part["angle_rad"][0]
+        part["angle_rad"][middle:] += 7.0
+        part["t_s"][middle:] += 1.0
+
+    bench = BenchTest()
+    bench.plateau(20.0, settle_s=0.02, fault=fault)
+    bench.plateau(20.0, settle_s=0.02)
+    plateau, _ = found(bench.record(kind="free", window_rad=None), is_reference_held=True)
+    assert (plateau.is_used, plateau.iq_a) == (False, None)
+
+
 def test_two_blocks_say_nothing_of_their_spread() -> None:
     """A bug: a plateau as short as that ended in a warning of NumPy, and was never drifting."""
     window = SimpleNamespace(
