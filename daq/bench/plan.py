@@ -60,7 +60,7 @@ class BenchPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Everything that the loop must know to drive a bench test.
 
     Attributes:
-        plateaus: In the order in which they are driven.
+        plateaus: In the order in which they are driven, as far as there is room on the wire.
         turns: Whole motor turns that a plateau lasts at least.
         settle_max_s: A plateau that has not settled after this long is given up.
         breakaways: Slow current ramps from rest.

@@ -78,6 +78,7 @@ class Driven:
         texts = [event.text for event in self.rig.events if event.kind == PLATEAU_DATA]
         data = [msgspec.json.decode(text, type=PlateauData) for text in texts]
         assert [plateau.cause for plateau in data] == [""] * len(plan.plateaus)
+        check_order([p.joint_velocity_rad_s for p in data], plan)
         axis = self.rig.axes[0]
         commanded_rad_s = np.abs(self.rig.wire(0, "motor_velocity_rad_s")).max()
         fastest_rad_s = commanded_rad_s / abs(axis.motor_per_joint)
@@ -85,6 +86,16 @@ class Driven:
         assert np.abs(self.turns).max() * math.tau < axis.wire.fence_rad
         check_references(self.rig)
         assert not self.rig.events_of("wrap"), "it stops by itself, in time"
+
+
+def check_order(driven_rad_s: list[float], plan: BenchPlan) -> None:
+    """All were driven, and none much later than planned: a fast one has no room at most places."""
+    waiting = [plateau.joint_velocity_rad_s for plateau in plan.plateaus]
+    for speed_rad_s in driven_rad_s:
+        place = waiting.index(speed_rad_s)
+        assert place < 4
+        waiting.pop(place)
+    assert not waiting
 
 
 @only
