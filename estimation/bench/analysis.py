@@ -236,12 +236,12 @@ def _warnings(
             "too few speeds show how large static friction is and at which velocity it fades; the "
             f"slowest is {slowest_rad_s:.3g} rad/s: add slower ones (--speed-min, --speeds)",
         )
-    if record.skipped > _SKIPPED_MANY * len(record.t_s):
+    skipped_share = record.skipped / (len(record.t_s) + record.skipped)
+    if skipped_share > _SKIPPED_MANY:
         yield (
             BenchWarning.SKIPPED,
-            f"{record.skipped} periods were skipped, {record.skipped / len(record.t_s):.1%} of the "
-            "samples: the computer or the link was too slow; close other programs, see "
-            "`armature doctor`",
+            f"{record.skipped} periods were skipped, {skipped_share:.1%} of all: the computer or "
+            "the link was too slow; close other programs, see `armature doctor`",
         )
     if record.missing:
         yield BenchWarning.MISSING, f"{record.missing} samples are missing from the recording"

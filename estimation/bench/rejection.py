@@ -22,7 +22,7 @@ SLIP_SHARE = 0.5
 RESPONSE_MAX = 0.03
 """Of the current: it is known only as well as the motor's inertia, to a quarter or so."""
 UNEVEN_MAX = 0.3
-"""Variance of the periods, relative to their mean squared: a third of all skipped, or so."""
+"""Variance of the times between commands, relative to their mean squared."""
 COUNTED_MIN = 0.3
 """Of a plateau's intervals, that their moments are known."""
 _ROWS_MIN = 20
@@ -110,12 +110,16 @@ def _check_pauses(window: PlateauWindow, gains_advice: str) -> str:
     uneven = float(np.var(steps_s) / np.mean(steps_s) ** 2)
     if share <= RESPONSE_MAX and uneven <= UNEVEN_MAX:
         return ""
+    why = (
+        f"which is too uneven ({uneven:.2f}, limit {UNEVEN_MAX:g})"
+        if uneven > UNEVEN_MAX
+        else f"and what the motor did meanwhile is {share:.1%} of the current (limit "
+        f"{RESPONSE_MAX:.0%})"
+    )
     return (
-        f"commands came {1e3 * float(np.mean(steps_s)):.1f} ms apart on average, and up to "
-        f"{1e3 * float(np.max(steps_s)):.1f} ms; unevenness {uneven:.2f} (limit {UNEVEN_MAX:g}), "
-        f"what the motor did meanwhile makes {share:.1%} of the current (limit "
-        f"{RESPONSE_MAX:.0%}): the computer skipped too many periods, see `armature doctor`, or "
-        "the link is too slow"
+        f"commands came {1e3 * float(np.mean(steps_s)):.1f} ms apart on average and up to "
+        f"{1e3 * float(np.max(steps_s)):.1f} ms, {why}: the computer skipped too many periods, see "
+        "`armature doctor`, or the link is too slow"
     )
 
 

@@ -80,6 +80,7 @@ def test_held_references_and_truncated_replies_are_corrected(profile: str, tmp_p
         assert error_percent(result["b_eq_nms"]) < 8.0, seed
         assert error_percent(result["inertia_kg_m2"]) < 2.0, seed
         check_corrected(result, "joint3")
+        assert result["duration_s"] < 180.0
         covered += is_covered(result["b_eq_nms"]) and error_percent(result["b_eq_nms"]) < 5.0
         selected += result["model"] == "coulomb_viscous"
     assert covered >= 34
@@ -101,8 +102,8 @@ def test_other_boards_find_the_same_friction(profile: str, joint: str, tmp_path:
         assert outcome.exit_code == 0, outcome.err
         result = outcome.json
         assert error_percent(result["f_nm"]) < 1.0
-        # A short sweep: what it finds is as good as its interval says.
-        assert error_percent(result["b_eq_nms"]) < 15.0
+        # What a short sweep finds is as good as its interval says.
+        assert error_percent(result["b_eq_nms"]) < (5.0 if IS_LONG else 15.0)
         assert excess(result["b_eq_nms"]) < 1.5
         assert result["plateaus_used"] == len(result["plateaus"])
         check_corrected(result, joint)
