@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+import msgspec
+
 from daq.boards.wire_range import wire_range
 from daq.errors import ConfigError
 from daq.robot import BoardPort, DrivenJoint, DrivenRobot, Gains, Safety
@@ -70,6 +72,26 @@ def board_remarks(robot: DrivenRobot, *, profile: str | None = None) -> list[str
                     f"drives at most {highest_a:g} A"
                 )
     return remarks
+
+
+def within_boards(robot: DrivenRobot, *, profile: str | None = None) -> DrivenRobot:
+    """Return the robot with the currents that its boards drive, where they are less than stated.
+
+    For those who plan motions and must not know the wire.
+
+    Raises:
+        ConfigError: There is no profile of that name.
+    """
+    highest_a = {
+        port.name: board_profile(port, profile).behaviour.current_max_a or math.inf
+        for port in robot.boards
+    }
+    joints = []
+    for joint in robot.joints:
+        current_a = min(joint.limits.current_max_a, highest_a[joint.drive.board])
+        limits = msgspec.structs.replace(joint.limits, current_max_a=current_a)
+        joints.append(msgspec.structs.replace(joint, limits=limits))
+    return msgspec.structs.replace(robot, joints=tuple(joints))
 
 
 def gain_problems(

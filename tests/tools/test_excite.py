@@ -76,6 +76,14 @@ def test_json(made: Path) -> None:
         assert limit["unit"]
 
 
+def test_it_stays_within_what_the_boards_drive(excite: Excite) -> None:
+    """The robot file says 16 A for joint2, `uomodri` boards drive 10: 70 % of that are planned."""
+    found = excite("--profile", "uomodri", "--json", "--duration", "10").json
+    currents = [limit for limit in found["limits"] if limit["name"] == "current"]
+    assert [limit["limit"] for limit in currents] == pytest.approx([7.0, 7.0, 0.7 * 9.0, 7.0])
+    assert all(limit["is_kept"] for limit in currents)
+
+
 def test_the_loop_takes_the_file_as_it_is(made: Path) -> None:
     robot = load_robot("laas4")
     trajectory = read_trajectory(made / "traj.h5", [joint.name for joint in robot.joints])

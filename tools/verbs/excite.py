@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from daq.boards.wire_limits import within_boards
 from daq.errors import ConfigError
 from daq.motion.limits import RowChecker
 from daq.motion.trajectory_file import write_trajectory
@@ -22,6 +23,7 @@ from tools.shared.cli import (
     OK,
     Verbs,
     add_json_option,
+    add_profile_option,
     add_robot_option,
     add_verb,
     new_file_problems,
@@ -46,6 +48,7 @@ def add_to(verbs: Verbs, summary: str) -> None:
     usual = ExcitationSettings()
     parser = add_verb(verbs, "excite", handler=_excite, summary=summary, example=_EXAMPLE)
     add_robot_option(parser)
+    add_profile_option(parser, is_required=False)
     parser.add_argument(
         "--out", type=Path, required=True, metavar="FILE.h5", help="where the trajectory goes"
     )
@@ -97,6 +100,8 @@ def _excite(arguments: argparse.Namespace) -> int:
     text = robot_text(arguments.robot)
     robot = parse_robot(text, arguments.robot)  # one without boards can be excited, too
     _check(settings, robot, arguments.out, robot_source=arguments.robot)
+    if robot.is_driven:
+        robot = within_boards(robot.driven(), profile=arguments.profile)
     if find_spec("pinocchio") is None or find_spec("scipy") is None:
         say("armature: this takes Pinocchio and SciPy: pip install '.[estimation]'")
         return FAILED
@@ -128,7 +133,7 @@ def _excite(arguments: argparse.Namespace) -> int:
         for note in _unknown(robot, found):
             say(f"armature: {note}")
         say(f"armature: {arguments.out} is written; next:")
-        say(_next_command(robot, arguments.out, robot_source=arguments.robot))
+        say(_next_command(robot, arguments.out, arguments.robot, arguments.profile))
     return OK
 
 
@@ -217,11 +222,12 @@ def _facts(path: Path, found: Excitation, seconds: float) -> dict[str, object]:
     }
 
 
-def _next_command(robot: Robot, out: Path, *, robot_source: str) -> str:
+def _next_command(robot: Robot, out: Path, robot_source: str, profile: str | None) -> str:
     if not robot.is_driven:
         return f"  {robot.name} has no boards: play {out} with its own controller"
     record = out.with_name(f"{out.stem}_run.h5")
+    boards = f" --profile {profile}" if profile else ""
     return (
-        f"  armature run --robot {robot_source} --link mock --fast --home "
+        f"  armature run --robot {robot_source} --link mock{boards} --fast --home "
         f"--play {out} --record {record}"
     )

@@ -59,6 +59,14 @@ def test_the_true_angles_come_out(homed: Rig) -> None:
     assert all(track.mode is Mode.HOLD for track in homed.tracks)
 
 
+@pytest.mark.parametrize("profile", ["uomodri", "udriver2"])
+def test_on_other_boards_as_well(profile: str) -> None:
+    rig = home(Rig(turned_around(), profile=profile, calibration_s=0.4).enable().hold(300))
+    assert all(axis.is_homed for axis in rig.axes)
+    assert position_errors(rig).max() <= 2.0
+    assert rig.state is State.ACTIVE
+
+
 def test_it_says_so(homed: Rig) -> None:
     (event,) = homed.events_of("home")
     assert event.severity == "info" and "joint1 -0.0" in event.text

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,31 +22,39 @@ from tools.running.mock_options import true_robot
 
 pytestmark = pytest.mark.chain
 
-SEEDS = range(8)
 COVERED_MIN = 0.9
 """Of the true base parameters, on average: of a single arm it may be fewer."""
 
 
+@dataclass(frozen=True)
+class Played:
+    """Trajectories of 20 s for boards of a profile: to identify with, and to validate with."""
+
+    profile: str
+    known: Path
+    unknown: Path
+
+
 @pytest.fixture(scope="module")
-def trajectories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """One to identify with and one to validate with, 20 s each."""
-    directory = tmp_path_factory.mktemp("trajectories")
-    paths = {}
-    for purpose, words in (("known", ()), ("unknown", ("--validation",))):
-        paths[purpose] = directory / f"{purpose}.h5"
-        options = ("--out", paths[purpose])
-        outcome = armature("excite", "--robot", "laas4", *words, *options)
-        assert outcome.exit_code == 0, outcome.err
-    return paths
+def make_trajectories(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Played]:
+    @cache
+    def make(profile: str) -> Played:
+        directory = tmp_path_factory.mktemp("trajectories")
+        for purpose, words in (("known", ()), ("unknown", ("--validation",))):
+            options = ("--profile", profile, "--out", directory / f"{purpose}.h5")
+            outcome = armature("excite", "--robot", "laas4", *words, *options)
+            assert outcome.exit_code == 0, outcome.err
+        return Played(profile, directory / "known.h5", directory / "unknown.h5")
+
+    return make
 
 
-def identified(
-    trajectories: dict[str, Path], directory: Path, seed: int, effects: str
-) -> dict[str, Any]:
+def identified(played: Played, directory: Path, seed: int, effects: str) -> dict[str, Any]:
     """What `armature identify` says of the mock of a seed."""
     recordings = {}
-    mock = ("--link", "mock", "--fast", "--seed", str(seed), "--effects", effects)
-    for purpose, trajectory in trajectories.items():
+    boards = ("--link", "mock", "--profile", played.profile)
+    mock = (*boards, "--fast", "--seed", str(seed), "--effects", effects)
+    for purpose, trajectory in (("known", played.known), ("unknown", played.unknown)):
         path = recordings[purpose] = directory / f"{purpose}-{seed}.h5"
         words = ("--play", trajectory, "--record", path)
         outcome = armature("run", "--robot", "laas4", *mock, *words, "--json")
@@ -84,12 +94,13 @@ def show(seed: int, facts: dict[str, Any], cad: dict[str, Any], cls2: dict[str, 
 
 
 @only
+@pytest.mark.parametrize(("profile", "seeds"), [("arm", 8), ("uomodri", 4), ("udriver2", 4)])
 def test_the_arm_is_identified_and_its_intervals_are_honest(
-    trajectories: dict[str, Path], tmp_path: Path
+    make_trajectories: Callable[[str], Played], tmp_path: Path, profile: str, seeds: int
 ) -> None:
     covered = []
-    for seed in SEEDS:
-        facts = identified(trajectories, tmp_path, seed, "default")
+    for seed in range(seeds):
+        facts = identified(make_trajectories(profile), tmp_path, seed, "default")
         assert facts["rank"] == 32
         cad, _, cls2 = facts["methods"]
         show(seed, facts, cad, cls2)
@@ -111,11 +122,11 @@ def test_the_arm_is_identified_and_its_intervals_are_honest(
 
 @only
 def test_an_arm_with_troubles_is_still_identified(
-    trajectories: dict[str, Path], tmp_path: Path
+    make_trajectories: Callable[[str], Played], tmp_path: Path
 ) -> None:
     worse_than_cad = []
-    for seed in SEEDS:
-        facts = identified(trajectories, tmp_path, seed, "troubles")
+    for seed in range(8):
+        facts = identified(make_trajectories("arm"), tmp_path, seed, "troubles")
         cad, _, cls2 = facts["methods"]
         show(seed, facts, cad, cls2)
         assert cls2["consistent"], seed
