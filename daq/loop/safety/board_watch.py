@@ -1,7 +1,8 @@
 """Watches what boards do beside their work: clocks that will overflow, commands that got lost.
 
 Both are rare, and looked at now and then. A board's uptime cannot be read, as its time stamp wraps:
-it is bounded from below by how long the board has been seen on.
+it is bounded from below by how long the board has been seen on. How long it was on before, nobody
+knows, and that is said once, before current flows.
 """
 
 from __future__ import annotations
@@ -25,12 +26,16 @@ class _Seen:
         restarts: How often it had rebooted until then.
         cures: How often it had been out of step.
         is_announced: Whether users have been told of its clock.
+        is_age_known: Whether it was seen to boot.
+        is_doubt_said: Whether users have been told that its age is not known.
     """
 
     since_ns: int | None = None
     restarts: int = 0
     cures: int = 0
     is_announced: bool = False
+    is_age_known: bool = False
+    is_doubt_said: bool = False
 
 
 class BoardWatch:
@@ -60,14 +65,20 @@ class BoardWatch:
         """Warn if a board's clock overflows, or has, before what begins now is over."""
         for unit, seen in self._seen:
             left_s = self._left_s(unit, seen)
-            if left_s is not None and left_s < duration_s:
+            if left_s is None:
+                continue
+            if left_s < duration_s:
                 self._warn(unit, left_s, f"{what}: ")
+            elif not (seen.is_age_known or seen.is_doubt_said):
+                seen.is_doubt_said = True
+                self._doubt(unit, left_s, f"{what}: ")
 
     def _check_uptime(self, unit: LoopBoard, seen: _Seen) -> None:
         if unit.replies is None:
             return
         restarts = unit.board.counters.restarted
         if seen.since_ns is None or restarts != seen.restarts:
+            seen.is_age_known = seen.since_ns is not None
             seen.since_ns = self._now_ns() - unit.uptime_min_ns
             seen.restarts = restarts
             seen.is_announced = False
@@ -82,6 +93,16 @@ class BoardWatch:
         if overflow_s is None or seen.since_ns is None:
             return None
         return overflow_s - (self._now_ns() - seen.since_ns) * 1e-9
+
+    def _doubt(self, unit: LoopBoard, left_s: float, what: str) -> None:
+        overflow_s = unit.board.profile.behaviour.clock_overflow_s or 0.0
+        text = (
+            f"{what}{unit.title} has been on for {overflow_s - left_s:.0f} s or longer, which its "
+            f"replies do not tell; {overflow_s / 60.0:.1f} min after power-up its clock overflows, "
+            "which is error 2 while current flows. If it has been on for minutes, power it off and "
+            "on first"
+        )
+        self._events.add("uptime", text, severity="warning", source=unit.port.name)
 
     def _warn(self, unit: LoopBoard, left_s: float, what: str = "") -> None:
         overflow_min = (unit.board.profile.behaviour.clock_overflow_s or 0.0) / 60.0
