@@ -28,7 +28,7 @@ from firmware_protocol.profile import Profile
 from firmware_protocol.profiles import MODE_BITS
 from firmware_protocol.values import CommandValues
 
-__all__ = ["Board", "Counters", "Outcome", "Reading", "is_blank"]
+__all__ = ["WORD", "Board", "Counters", "Outcome", "Reading", "is_blank"]
 
 _INDICES = 1 << 16
 _INDEX_MASK = _INDICES - 1
@@ -39,7 +39,7 @@ _SPI_LAG = 1
 """Replies are exchanged together with commands: none can confirm its own."""
 _HEAD_SIZE, _CRC_SIZE = 4, 4
 """Bytes at a frame's ends: RS-485 header and status, or status and time stamp; the checksum."""
-_WORD = 2
+WORD = 2
 """Bytes that a board's SPI counts as one."""
 _FROZEN_MAX = 3
 """Sound replies in a row whose echo stands still before the board is brought in step; each time
@@ -337,12 +337,12 @@ class Board:
         """
         if self._is_heard():
             return
-        for _ in range(self._reply.size // _WORD - 1):
-            self.link.realign(_WORD)
+        for _ in range(self._reply.size // WORD - 1):
+            self.link.realign(WORD)
             if self._is_heard():
                 self.cured += 1
                 return
-        self.link.realign(_WORD)
+        self.link.realign(WORD)
 
     def _is_heard(self) -> bool:
         """Whether the command sent last arrives when it is repeated."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 
-from daq.boards.board import Board, is_blank
+from daq.boards.board import WORD, Board, is_blank
 from daq.errors import TransportError
 from daq.links.failures import transport_error
 from daq.links.link import FILLER, BoardLink
@@ -91,14 +91,29 @@ class _Asked(Board):
                 break
         return frame
 
-    def wake(self, mode: int = 0) -> bool:
+    def wake(self, mode: int = 0, *, tries: int = _WAKE_UP_MAX) -> bool:
         """Send commands without any motor until one is confirmed; return whether one was."""
         first = self.index + 1
-        for _ in range(_WAKE_UP_MAX):
+        for _ in range(tries):
             self.pause()
             self.exchange(self.command(mode=mode))
             if self.has_taken(first):
                 return True
+        return False
+
+    def seek_step(self) -> bool:
+        """Clock single words, at the same pace, until a command is confirmed.
+
+        For boards that should not get out of step, or cannot follow the words of a running loop.
+        """
+        for _ in range(self.profile.frame_size // WORD - 1):
+            self.pause()
+            self.link.realign(WORD)
+            if self.wake(tries=self.profile.behaviour.reply_lag_max + 1):
+                self.cured += 1
+                return True
+        self.pause()
+        self.link.realign(WORD)
         return False
 
 
@@ -161,7 +176,7 @@ def _diagnose(subject: str, make_board: Callable[[], _Asked]) -> Iterator[Findin
             "enabled",
         )
         return
-    is_heard = board.wake()
+    is_heard = board.wake() or (link.framing is Framing.SPI and board.seek_step())
     if board.cured:
         text = (
             "it was out of step: it answered, but no command arrived, as after a transfer that was "

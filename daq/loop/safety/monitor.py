@@ -165,7 +165,7 @@ class BoardGuard:
             self._trip_board(
                 f"{self._unit.title}: {self._stale} replies in a row did not confirm our commands "
                 "(its index or clock stands still); likely the board hangs, hears nothing, or "
-                "another program talks to it",
+                "another program talks to it: see `armature doctor`",
                 "unconfirmed",
             )
             self._stale = 0

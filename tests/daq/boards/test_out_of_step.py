@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from acceptance import IS_LONG
@@ -118,6 +119,27 @@ def test_doctor_finds_it_and_the_next_doctor_is_green(profile: str, is_new: bool
         assert "realigned" not in [finding.code for finding in second], size
         assert "50 of 50" in second[-1].text
         assert line.is_heard()
+
+
+@pytest.mark.parametrize("firmware", ["udriver2", "uomodri"])
+def test_doctor_cures_boards_that_should_not_get_out_of_step(firmware: str) -> None:
+    """One whose receiver was not measured; and the other firmware of the same frames."""
+    behaviour = PROFILES[firmware].behaviour
+    assert not PROFILES["udriver2"].behaviour.is_receiver_shifted
+    for size in lengths("udriver2")[1::2]:
+        line = Line("udriver2")
+        (board,) = line.robot.boards
+        shifted = replace(behaviour, is_receiver_shifted=True, reply_lag_max=3)
+        board.profile = replace(board.profile, behaviour=shifted)
+        line.cycles(100)  # more than doctor asks before it knows
+        line.cut(size)
+        assert Outcome.OK not in line.cycles(50)[10:], "the loop would stop the robot"
+
+        first, second = line.doctor(), line.doctor()
+
+        assert {finding.level for finding in first + second} <= {Level.OK, Level.NOTE}
+        assert "realigned" in [finding.code for finding in first]
+        assert "50 of 50" in second[-1].text
 
 
 @pytest.mark.parametrize("profile", PROFILES)
