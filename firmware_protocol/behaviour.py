@@ -1,7 +1,8 @@
 """What a firmware does that its frames do not show: one value per line of the shared `PROTOCOL.md`.
 
 Host, mock and recording read it from the profile; none of them keeps a constant of its own. Where
-nothing is measured for a firmware, the profile takes the reading that is harder for the host.
+nothing is measured for a firmware, the profile takes the reading that is harder for the host, or
+`firmwares` says why not.
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ class Calibration:
 
     Attributes:
         duration_s: About how long it takes.
-        is_late: Whether it begins only when a frame and the board's millisecond timer refresh the
-            command in neighbouring ticks of the law: by chance, up to a second late.
+        late_max_s: Where it begins only when a frame and the board's millisecond timer refresh the
+            command in neighbouring ticks of the law: by chance, up to this late. 0 for at once.
         apart_max_s: How much later than the first the second motor may begin.
         travel_electrical_turns: How far the rotor is turned back, and forth again.
         is_kept: Whether it is done once per power-up, so that zero and MxR outlast ES = 0.
@@ -62,7 +63,7 @@ class Calibration:
     """
 
     duration_s: float
-    is_late: bool
+    late_max_s: float
     apart_max_s: float
     travel_electrical_turns: float
     is_kept: bool

@@ -210,7 +210,8 @@ def _enabling(b: Behaviour) -> Iterable[str]:
     calibration = b.calibration
     how = "once per power-up" if calibration.is_kept else "each time ES is raised"
     before = "live" if calibration.is_position_live_before else "0"
-    late = ", begins up to 1 s late" if calibration.is_late else ""
+    late_s = calibration.late_max_s
+    late = f", begins up to {late_s:g} s late" if late_s else ""
     yield (
         f"Calibration: {how}, about {calibration.duration_s:g} s{late}; positions read {before} "
         "before it ends."

@@ -139,7 +139,7 @@ _COIL_RESISTANCE = _pair(
     "coil_resistance_ohm",
     "tail_words",
     U16,
-    "Coil resistance, measured during calibration.",
+    "Coil resistance, where the firmware measures it.",
     OHM,
     -15,
     is_auxiliary=True,
@@ -302,7 +302,9 @@ UDRIVER2 = Profile(
     ),
     behaviour=UDRIVER2_FIRMWARE,
     provenance="Measured on the public firmware's own code, run natively, or read in it; not so "
-    "the moments of latch and tick, truncation, filters and RS-485, which are taken from uomodri.",
+    "the moments of latch and tick, truncation, filters, RS-485, how late the watchdog strikes, "
+    "faults of one motor and EMx dropped and raised, which are taken from uomodri, nor windows of "
+    "another length, after which it is taken to begin a new frame.",
 )
 
 PROFILES: Mapping[str, Profile] = MappingProxyType(

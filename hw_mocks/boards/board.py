@@ -33,7 +33,8 @@ _MOTOR_OF = {FaultCause.ENCODER_1: 0, FaultCause.ENCODER_2: 1}
 _NS_PER_MS = 1_000_000
 _NOT_ASKED = (0.0, 0.0)
 _SLOW_SHARE = 0.05
-"""Of replies that a slow firmware builds before it has looked at the last command."""
+"""Of replies that a slow firmware builds before it has looked at the last command. That they come
+was seen, how often was not counted: our choice."""
 _NEIGHBOURS = 1
 _REWRITTEN_NS = 2_000_000
 """After so long a reply has been rewritten as a whole, whatever was sent before."""
@@ -101,7 +102,8 @@ class MockBoard:
         )
         self._encoders = (outputs[0].encoder, outputs[1].encoder)
         self._mode_bits = list(zip(outputs, _MOTOR_MODE, strict=True))
-        self._is_calibration_late = behaviour.calibration.is_late and not is_calibration_prompt
+        is_late = behaviour.calibration.late_max_s > 0.0
+        self._is_calibration_late = is_late and not is_calibration_prompt
         self._frame_size = profile.frame_size
         self._frame_gap_min_ns = round(behaviour.frame_gap_min_s * 1e9)
         self._tick_ns = round(behaviour.law_period_s * 1e9)
@@ -125,7 +127,7 @@ class MockBoard:
         self._usual_gap_ns = self._last_gap_ns = 0
         self._timer_phase_ns = self._chance.randrange(self.timer_ns)
         self._echo = self._shown_echo = 0
-        self._echoes_late = 0
+        self._echoes_late = 0  # in a row, the next reply's included
         self._finders = _finders(self._rs485.command)
         self._is_rs485_disabled = False
         self._has_replied = False
@@ -188,7 +190,8 @@ class MockBoard:
     def latch(self, error: int, motor: int | None = None) -> None:
         """Latch an error: of one motor, counted from 0, or of the whole board.
 
-        Code 0 is an error, too: of a gate driver that did not initialise.
+        Code 0 is an error, too: of a gate driver that did not initialise, and nothing but the
+        supply makes it try again.
         """
         if not self.is_powered:
             return
@@ -198,7 +201,7 @@ class MockBoard:
         is_of_one = motor is not None and self.profile.behaviour.are_faults_per_motor
         for number, output in enumerate(self.outputs):
             if not is_of_one or number == motor:
-                output.fail()
+                output.fail(is_for_good=not error)
 
     def freeze_encoders(self, is_frozen: bool) -> None:
         """Make both encoders stay at what they read last (a fault), or see their rotors again."""
@@ -227,7 +230,7 @@ class MockBoard:
         if gap_ns > _REWRITTEN_NS:
             self.replies.forget()
         reply = self._reply(self._spi.reply, began_ns) if prepared is None else prepared
-        self.replies.note_sent()
+        self._note_sent()
         self._last_window_ns = began_ns
         # One pause is no habit.
         self._last_gap_ns, self._usual_gap_ns = int(gap_ns), min(self._last_gap_ns, int(gap_ns))
@@ -294,18 +297,22 @@ class MockBoard:
         for finder in self._finders:
             finder.feed(data)
             while frame := finder.take():
-                # The reply was made before the command is looked at.
-                replies.append(self._rs485_reply())
-                self.replies.note_sent()
+                is_made_before = self.profile.behaviour.rs485_lag > 0
+                if is_made_before:
+                    replies.append(self._rs485_reply())
                 self._acts_ns = self._now_ns
                 self._accept(frame, finder.codec)
+                if not is_made_before:
+                    replies.append(self._rs485_reply())
         return replies
 
     def _rs485_reply(self) -> bytes:
         is_first, self._has_replied = not self._has_replied, True
         if is_first and self.profile.behaviour.is_rs485_blank_first:
             return self.replies.unreadable(self._rs485.reply)
-        return self._reply(self._rs485.reply, self._now_ns)
+        reply = self._reply(self._rs485.reply, self._now_ns)
+        self._note_sent()
+        return reply
 
     # --- commands ---------------------------------------------------------------------------------
 
@@ -333,7 +340,8 @@ class MockBoard:
             self._has_failed = False
         self._settled_mode = None
         for output in self.outputs:
-            if not (self._has_failed and output.state is MotorState.ERROR):
+            is_latched = self._has_failed and output.state is MotorState.ERROR
+            if not (is_latched or output.has_failed_for_good):
                 output.reset()
 
     def _obey(self, command: CommandValues) -> None:
@@ -417,12 +425,19 @@ class MockBoard:
         return self._made
 
     def _echoed_index(self) -> int:
-        # A slow firmware sometimes builds its reply before it has looked at the command.
-        is_slow = self._echoes_late < self._lag_max - 1 and self._chance.random() < _SLOW_SHARE
-        self._echoes_late = self._echoes_late + 1 if is_slow else 0
-        if not is_slow:
+        if not self._echoes_late:
             self._shown_echo = self._echo
         return self._shown_echo
+
+    def _note_sent(self) -> None:
+        """Note that a reply has gone out.
+
+        By chance a slow firmware builds the next one before it has looked at the command, however
+        often that is rebuilt.
+        """
+        self.replies.note_sent()
+        is_slow = self._echoes_late < self._lag_max - 1 and self._chance.random() < _SLOW_SHARE
+        self._echoes_late = self._echoes_late + 1 if is_slow else 0
 
 
 def _finders(codec: FrameCodec[CommandValues]) -> list[FrameFinder]:

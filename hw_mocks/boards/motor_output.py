@@ -82,6 +82,7 @@ class MotorOutput:
         iq_a: The true current, on average over the last step.
         winding_degc: Temperature of the winding.
         has_failed_alignment: A calibration has ended where it should not.
+        has_failed_for_good: Its gate driver did not initialise: dead until the next power-up.
     """
 
     def __init__(
@@ -222,14 +223,16 @@ class MotorOutput:
         self.law.clear()
         self._enter(MotorState.IDLE)
 
-    def fail(self) -> None:
-        """Go to the error's state: no more current until it is cleared."""
+    def fail(self, *, is_for_good: bool = False) -> None:
+        """Go to the error's state: no more current until it is cleared, if it can be."""
+        self.has_failed_for_good |= is_for_good
         self.start_ns = None
         self.law.clear()
         self._enter(MotorState.ERROR)
 
     def power_up(self) -> None:
         """Forget what a microcontroller forgets; the winding stays as warm as it is."""
+        self.has_failed_for_good = False
         self.encoder.reset()
         self.reset()
         self.law.command((0.0,) * len(SETPOINT))

@@ -147,7 +147,7 @@ class ReplyMaker:
             return codec.encode_raw([max(w.minimum, min(w.maximum, raw)) for raw, w in wires])
 
     def blank(self, codec: FrameCodec[ReplyValues]) -> bytes:
-        """Return a reply of zeros."""
+        """Return a reply of zeros, but for the protocol version, where that is not 0."""
         raws = [0] * len(self._wires)
         raws[0] = self._version_bits
         return codec.encode_raw(raws)

@@ -14,8 +14,8 @@ from daq.loop.io.axis import Axis, Law
 from daq.loop.io.loop_board import LoopBoard
 from daq.recording.states import State
 
-CALIBRATION_SLACK_S = 7.0
-"""How much longer than its firmware's usual time a calibration may take: some begin late."""
+CALIBRATION_SLACK_S = 6.0
+"""How much longer than its firmware says a calibration may take."""
 _POWERED = (State.CALIBRATING, State.READY, State.ACTIVE, State.STOPPING)
 _NO_LAW = Law()
 _OUTLIER_A = 1.0
@@ -54,8 +54,9 @@ class Machine:
         self._events = events
         self._period_s = period_s
         self._ramp_cycles = max(1, round(ramp_s / period_s))
+        calibrations = [unit.board.profile.behaviour.calibration for unit in units]
         self._calibration_max_s = CALIBRATION_SLACK_S + max(
-            unit.board.profile.behaviour.calibration.duration_s for unit in units
+            calibration.late_max_s + calibration.duration_s for calibration in calibrations
         )
         self._calibration_cycles = round(self._calibration_max_s / period_s)
         self._travel_rad: dict[int, float] = {}

@@ -173,6 +173,15 @@ def test_isat_is_never_the_boards_own_limit() -> None:
     assert "0.124 A" in problem and "0.125 A" in problem
 
 
+def test_isat_is_rounded_up_rather_than_to_0(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nobody checked the robot file."""
+    monkeypatch.setattr("daq.loop.setup.wire_problems", lambda *_, **__: [])
+    robot = changed_joint(load_robot("bench1"), 0, limits={"current_max_a": 0.124})
+    rig = Rig(robot)
+    rig.step(3)
+    assert rig.wire(0, "isat_a").tolist() == [0.125] * 3
+
+
 def test_isat_keeps_to_the_boards_own_limit() -> None:
     robot = changed_joint(load_robot("bench1"), 0, limits={"current_max_a": 15.0})
     rig = Rig(robot, profile="uomodri")

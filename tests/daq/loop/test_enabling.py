@@ -77,19 +77,22 @@ def test_a_board_in_error_without_a_code_is_named(profile: str) -> None:
     rig = Rig("bench1", profile=profile)
     rig.step(3)
     rig.mock.boards[0].latch(0)
+    rig.step(20)  # idle, which clears other errors on some boards
     rig.send(m.Enable())
-    limit_s = machine.CALIBRATION_SLACK_S + PROFILES[profile].behaviour.calibration.duration_s
+    calibration = PROFILES[profile].behaviour.calibration
+    limit_s = machine.CALIBRATION_SLACK_S + calibration.duration_s + calibration.late_max_s
     cycles = rig.until(lambda: rig.state is State.STOPPING)
     assert cycles == pytest.approx(1000 * limit_s, abs=2)
     assert rig.machine.trip_code == "no-current"
     assert "joint1" in rig.machine.reason and "gate driver" in rig.machine.reason
 
 
-def test_the_time_limit_leaves_room_for_a_late_start() -> None:
-    for profile in PROFILES.values():
-        calibration = profile.behaviour.calibration
-        takes_s = calibration.duration_s + calibration.is_late * 1.0 + calibration.apart_max_s
-        assert calibration.duration_s + machine.CALIBRATION_SLACK_S > 1.5 * takes_s
+@every_profile
+def test_the_time_limit_leaves_room_for_a_late_start(profile: str) -> None:
+    """Twice the latest that was seen: 1 s late, 3 s long, the second motor 40 ms after it."""
+    rig = Rig("bench1", profile=profile)
+    takes_s = 1.0 if profile == "udriver2" else 1.0 + 3.0 + 0.04
+    assert rig.machine._calibration_max_s > 2.0 * takes_s
 
 
 def test_a_long_calibration_is_told_from_a_dead_board(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +161,7 @@ def test_while_boards_calibrate_frames_come_at_every_phase_of_a_millisecond() ->
 
 
 @pytest.mark.parametrize(
-    "profile", [n for n, p in PROFILES.items() if p.behaviour.calibration.is_late]
+    "profile", [n for n, p in PROFILES.items() if p.behaviour.calibration.late_max_s]
 )
 @pytest.mark.parametrize("phase_us", range(300, 1000, 300))
 def test_a_board_timer_of_our_own_period_does_not_keep_calibration_from_starting(

@@ -302,7 +302,7 @@ def test_every_error_of_every_board(profile: str, code: int, meaning: str, at_s:
 
 
 def test_a_calibration_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "CALIBRATION_SLACK_S", -1.5)
+    monkeypatch.setattr(machine, "CALIBRATION_SLACK_S", -2.5)
     rig = Rig("bench1", calibration_s=4.0)
     rig.step(3)
     rig.send(m.Enable())

@@ -59,6 +59,23 @@ def test_it_never_begins_with_an_equal_period_and_an_unlucky_phase(rig: MakeRig,
     assert unlucky.robot.plant.motor_position_rad[0] == 0.0
 
 
+@pytest.mark.parametrize("slots", range(-3, 4))
+def test_it_begins_when_frame_and_timer_fall_into_neighbouring_slots(
+    rig: MakeRig, slots: int
+) -> None:
+    """Slots are the law's ticks of 25 µs."""
+    asked = rig("uomodri", calibration_s=None)
+    board = asked.board
+    board.timer_ns = MS_NS
+    asked.send()
+    # The frame acts in the middle of a slot.
+    board.line_ns = 10 * MS_NS + 12_500 - 34_000
+    board._timer_phase_ns = (12_500 + slots * 25_000) % MS_NS
+    asked.send(mode=ON, timeout_ms=0)
+    asked.wait(60)
+    assert bool(asked.look().status & M1E) == (abs(slots) == 1)
+
+
 @pytest.mark.parametrize("timer_ns", [MS_NS, 1_001_000])
 def test_it_begins_at_once_with_frames_that_sweep_a_millisecond(
     bench: Robot, timer_ns: int

@@ -18,14 +18,17 @@ MakeRig = Callable[..., Rig]
 def test_the_echo_is_one_late_on_uomodri_and_arm_and_one_to_three_on_udriver2(
     profile: str, rig: MakeRig
 ) -> None:
+    """However often a reply is made anew before its window, as behind emulated devices."""
     asked = rig(profile)
     echoes = []
     for _ in range(4000 if profile == "udriver2" else 200):
+        asked.board.prepared_reply()
         echoes.append(asked.send().index)
         asked.wait()
     lags = Counter(number - echo for number, echo in enumerate(echoes, start=1))
-    assert set(lags) == set(range(1, asked.profile.behaviour.reply_lag_max + 1))
+    assert set(lags) == ({1, 2, 3} if profile == "udriver2" else {1})
     assert lags[1] > 0.8 * len(echoes)
+    assert asked.profile.behaviour.reply_lag_max == max(lags)
     # It never goes back.
     assert echoes == sorted(echoes)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from acceptance import examples
@@ -58,23 +59,39 @@ def test_the_reply_to_command_k_echoes_the_one_before(profile: str, rig: MakeRig
     serial = rig(profile)
     codec = reply_codec(serial.profile, Framing.RS485)
     serial.board.receive(command(serial))
-    behaviour = serial.profile.behaviour
     lags = set()
     for _ in range(1000 if profile == "udriver2" else 50):
         (reply,) = serial.board.receive(command(serial, mode=MODE["ES"]))
         lags.add(serial.index - codec.decode(reply).index)
-    assert lags == set(range(behaviour.rs485_lag, behaviour.reply_lag_max + 1))
+    assert lags == ({1, 2, 3} if profile == "udriver2" else {1})
+
+
+def test_a_firmware_that_looks_at_the_command_first_echoes_it(rig: MakeRig) -> None:
+    """None of ours does; the value of the profile decides."""
+    serial = rig("uomodri")
+    behaviour = replace(serial.profile.behaviour, rs485_lag=0, is_rs485_blank_first=False)
+    serial.board.profile = replace(serial.profile, behaviour=behaviour)
+    codec = reply_codec(serial.profile, Framing.RS485)
+    for _ in range(3):
+        (reply,) = serial.board.receive(command(serial))
+        assert codec.decode(reply).index == serial.index
 
 
 def test_address_0_is_accepted_too_and_no_other(profile: str, rig: MakeRig) -> None:
     serial = rig(profile)
-    size = serial.profile.frame_size + 2
-    for address, count in ((0x00, 1), (0x42, 1), (0x41, 0), (0xFF, 0), (0x00, 1)):
+    codec = reply_codec(serial.profile, Framing.RS485)
+
+    def sent_to(address: int) -> list[bytes]:
         body = bytes([address]) + command(serial, mode=ON)[1:-4]
-        assert len(serial.board.receive(body + crc32_mpeg2(body))) == count
-    assert len(body) == size - 4
-    serial.wait(60)
-    assert serial.ask(mode=ON).status & STATUS["M1R"]
+        return serial.board.receive(body + crc32_mpeg2(body))
+
+    assert [len(sent_to(address)) for address in (0x41, 0xFF, 0x43)] == [0, 0, 0]
+    # Not answered only, but obeyed.
+    for _ in range(70):
+        (reply,) = sent_to(0x00)
+        serial.wait()
+    assert codec.decode(reply).status & STATUS["M1R"]
+    assert len(sent_to(0x42)) == 1
 
 
 def test_one_reply_per_valid_command(profile: str, rig: MakeRig) -> None:

@@ -38,15 +38,14 @@ def test_which_firmware_watches_when() -> None:
 @pytest.mark.parametrize("name", ALWAYS)
 def test_uomodri_and_arm_watch_in_every_state_also_with_es_0(rig: MakeRig, name: str) -> None:
     late_ms = []
-    for seed in range(12):
+    for seed in range(24):
         mode, timeout_ms = (0, ES, ON)[seed % 3], (1, 7)[seed % 2]
         watched = rig(name, seed=seed)
         watched.run(3, mode=mode)
         watched.send(mode=mode, timeout_ms=timeout_ms)
         late_ms.append((struck_ms(watched, timeout_ms + 5) or 0.0) - timeout_ms)
     # At the time-out or up to a millisecond later.
-    assert min(late_ms) >= 0.0 and max(late_ms) <= 1.0
-    assert len(set(late_ms)) > 2
+    assert min(late_ms) in (0.0, 0.25) and max(late_ms) == 1.0
 
 
 @pytest.mark.parametrize("timeout_ms", [1, 255])
