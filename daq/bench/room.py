@@ -18,11 +18,46 @@ _SETTLE_MIN_S = 1.5
 _APPROACH_S = 0.1
 """What driving back may miss its target by, at the joint's highest speed."""
 
+Reach = tuple[float, float]
+"""How far down and up a joint may be led (`Axis.reach_rad`)."""
+
 
 def way_rad(joint: DrivenJoint, joint_velocity_rad_s: float, duration_s: float) -> float:
     """Return the way that a joint needs in front of it to keep a speed for so long, and stop."""
     speed_rad_s = abs(joint_velocity_rad_s)
     return speed_rad_s * (duration_s + 2.0 * CHECK_S) + braking_rad(joint, speed_rad_s)
+
+
+def way_ahead_rad(joint: DrivenJoint, joint_velocity_rad_s: float, duration_s: float) -> float:
+    """Return the same with its sign."""
+    return math.copysign(way_rad(joint, joint_velocity_rad_s, duration_s), joint_velocity_rad_s)
+
+
+def has_room(
+    joint: DrivenJoint,
+    joint_velocity_rad_s: float,
+    duration_s: float,
+    here_rad: float,
+    reach: Reach,
+) -> bool:
+    """Whether a joint that is here can keep a speed for so long, and stop, within its reach."""
+    low_rad, high_rad = reach
+    end_rad = here_rad + way_ahead_rad(joint, joint_velocity_rad_s, duration_s)
+    return low_rad <= end_rad <= high_rad
+
+
+def settle_from_s(
+    joint: DrivenJoint,
+    joint_velocity_rad_s: float,
+    dwell_s: float,
+    here_rad: float,
+    reach: Reach,
+) -> float:
+    """Return how long a free joint that is here may take to settle."""
+    low_rad, high_rad = reach
+    ahead_rad = high_rad - here_rad if joint_velocity_rad_s > 0.0 else here_rad - low_rad
+    spare_rad = ahead_rad - way_rad(joint, joint_velocity_rad_s, dwell_s)
+    return spare_rad / abs(joint_velocity_rad_s)
 
 
 def settle_s(

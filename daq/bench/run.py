@@ -16,7 +16,8 @@ import msgspec
 
 from daq.bench.diagnosis import find_encoder_gap, find_obstacle
 from daq.bench.plan import SWING_RAD, SWINGS, BenchPlan, PlannedPlateau, run_up_rad, swing_s
-from daq.bench.room import settle_s, way_rad
+from daq.bench.plateau_queue import PlateauQueue
+from daq.bench.room import has_room, settle_from_s, way_ahead_rad, way_rad
 from daq.bench.settling import Diagnosis, Look, SettlingDetector
 from daq.loop.setup import Loop
 from daq.recording import bench_events
@@ -37,10 +38,6 @@ _STEP_SPEED, _COAST_SPEED = 0.6, 0.08
 _BACK_SPEED, _BACK_SPEED_MIN, _BACK_MIN_S = 0.8, 0.02, 0.6
 """Driving back: the speed while no plateau has settled at a higher one, of the limit, the slowest
 one that is tried, and how long it takes at least."""
-_SOON, _PASSED_MAX = 4, 3
-"""The next plateau is one of so many, and each is passed over at most so often."""
-_SETTLED_MIN, _SETTLE_LATE = 3, 1.3
-"""So many plateaus tell how long settling takes; it may take so many times as long as ever."""
 _MOVED_RAD = 0.05
 _LAGGING, _STUCK_LAG = 0.4, 0.3
 """Of the lag that stops the robot: a plateau is given up in time to come to rest before."""
@@ -70,8 +67,7 @@ class BenchRun:
         self._recent: deque[Look] = deque()
         self._target_rad_s = 0.0
         self._friction_a: list[float] = []
-        self._settled_s: list[float] = []
-        self._passed_over = 0
+        self._queue = PlateauQueue(plan, self._axis.joint)
         self._back_rad_s = _BACK_SPEED * self._axis.speed_max_rad_s
         self._chance = random.Random(plan.header.seed)
         self._part = self._everything()
@@ -128,11 +124,9 @@ class BenchRun:
             yield from self._prepare_mounted()
         if header.load_arm is not None:
             yield from self._swing()
-        waiting = list(self._plan.plateaus)
-        while waiting:
-            planned = self._take_next(waiting)
-            number = len(self._plan.plateaus) - len(waiting)
-            yield from self._drive_plateau(number, planned.joint_velocity_rad_s, planned.dwell_s)
+        for number in range(1, len(self._plan.plateaus) + 1):
+            planned = self._queue.take(self._axis.position_rad, self._axis.reach_rad)
+            yield from self._drive_plateau(number, planned)
             self.done += 1
         if self._plan.breakaways or self._plan.steps:
             yield from self._stop()
@@ -166,17 +160,21 @@ class BenchRun:
 
     # --- plateaus ---------------------------------------------------------------------------------
 
-    def _drive_plateau(self, number: int, speed_rad_s: float, dwell_s: float) -> Part:
+    def _drive_plateau(self, number: int, planned: PlannedPlateau) -> Part:
         plan, window_rad = self._plan, self._plan.header.window_rad
+        speed_rad_s, dwell_s = planned.joint_velocity_rad_s, planned.dwell_s
+        settle_max_s = plan.settle_max_s
         if window_rad is not None:
             near, far = window_rad if speed_rad_s > 0 else window_rad[::-1]
             start_rad = near - math.copysign(run_up_rad(speed_rad_s), speed_rad_s)
             self._set_mode("position", start_rad)
             yield from self._until_at_rest()
-            settle_max_s = plan.settle_max_s
         else:
-            yield from self._make_room(speed_rad_s, self._duration_s(speed_rad_s, dwell_s))
-            settle_max_s = self._settle_room_s(speed_rad_s, dwell_s)
+            axis = self._axis
+            yield from self._make_room(speed_rad_s, self._queue.duration_s(planned, axis.reach_rad))
+            where = axis.position_rad, axis.reach_rad
+            room_s = settle_from_s(axis.joint, speed_rad_s, dwell_s, *where)
+            settle_max_s = min(settle_max_s, room_s)
         self._set_mode("velocity", speed_rad_s)
         count = plan.header.plateaus
         self._note(bench_events.PLATEAU, f"plateau {number} of {count}: {speed_rad_s:+.4g} rad/s")
@@ -210,7 +208,7 @@ class BenchRun:
             while not self._is_past(near):
                 yield
         self._back_rad_s = max(self._back_rad_s, abs(speed_rad_s))
-        self._settled_s.append(self._now_s - began_s)
+        self._queue.note_settled(self._now_s - began_s)
         text = f"plateau {number} settled after {self._now_s - began_s:.2f} s"
         self._note(bench_events.SETTLED, text, severity="debug")
         if window_rad is not None:
@@ -239,72 +237,24 @@ class BenchRun:
 
     # --- room on the wire -------------------------------------------------------------------------
 
-    def _take_next(self, waiting: list[PlannedPlateau]) -> PlannedPlateau:
-        """Take the next plateau; if it needs driving back, one soon after it that does not.
-
-        No plateau waits for long: their order stays random.
-        """
-        chosen = 0
-        if self._plan.header.window_rad is None and self._passed_over < _PASSED_MAX:
-            soon = range(min(_SOON, len(waiting)))
-            chosen = next((number for number in soon if self._fits(waiting[number])), 0)
-        self._passed_over = self._passed_over + 1 if chosen else 0
-        return waiting.pop(chosen)
-
-    def _fits(self, planned: PlannedPlateau) -> bool:
-        """Whether a plateau could be driven from here."""
-        speed_rad_s = planned.joint_velocity_rad_s
-        duration_s = self._duration_s(speed_rad_s, planned.dwell_s)
-        return self._has_room(self._needed_rad(speed_rad_s, duration_s))
-
-    def _duration_s(self, speed_rad_s: float, dwell_s: float) -> float:
-        """Return for how long a plateau wants room: to settle as late as is likely, and to dwell.
-
-        At most as long as fits when the whole range is in front of it.
-        """
-        low_rad, high_rad = self._axis.reach_rad
-        likely_s = self._plan.settle_max_s
-        if len(self._settled_s) >= _SETTLED_MIN:
-            likely_s = min(likely_s, _SETTLE_LATE * max(self._settled_s))
-        room_rad = high_rad - low_rad
-        joint = self._axis.joint
-        return dwell_s + settle_s(
-            joint, speed_rad_s, dwell_s, settle_max_s=likely_s, room_rad=room_rad
-        )
-
-    def _settle_room_s(self, speed_rad_s: float, dwell_s: float) -> float:
-        """Return how long a plateau may take to settle from here."""
-        low_rad, high_rad = self._axis.reach_rad
-        here_rad = self._axis.position_rad
-        ahead_rad = high_rad - here_rad if speed_rad_s > 0.0 else here_rad - low_rad
-        spare_rad = ahead_rad - way_rad(self._axis.joint, speed_rad_s, dwell_s)
-        return min(self._plan.settle_max_s, spare_rad / abs(speed_rad_s))
-
-    def _needed_rad(self, speed_rad_s: float, duration_s: float) -> float:
-        """Return the way, with its sign, that it takes to keep a speed for so long."""
-        return math.copysign(way_rad(self._axis.joint, speed_rad_s, duration_s), speed_rad_s)
-
-    def _has_room(self, needed_rad: float) -> bool:
-        """Whether a way, with its sign, ends before the motor's position wraps on the wire."""
-        low_rad, high_rad = self._axis.reach_rad
-        return low_rad <= self._axis.position_rad + needed_rad <= high_rad
-
     def _make_room(self, speed_rad_s: float, duration_s: float) -> Part:
         """Drive back first, if a speed could not be kept for so long from here."""
-        joint = self._axis.joint
-        needed_rad = self._needed_rad(speed_rad_s, duration_s)
-        low_rad, high_rad = self._axis.reach_rad
-        while not self._has_room(needed_rad):
+        axis, joint = self._axis, self._axis.joint
+        needed_rad = way_ahead_rad(joint, speed_rad_s, duration_s)
+        low_rad, high_rad = axis.reach_rad
+
+        def is_enough() -> bool:
+            return has_room(joint, speed_rad_s, duration_s, axis.position_rad, axis.reach_rad)
+
+        while not is_enough():
             back_rad_s = self._back_rad_s
-            if back_rad_s < _BACK_SPEED_MIN * self._axis.speed_max_rad_s:
-                text = (
-                    f"joint {joint.name} cannot be driven back from {self._axis.position_rad:+.4g} "
-                )
+            if back_rad_s < _BACK_SPEED_MIN * axis.speed_max_rad_s:
+                text = f"joint {joint.name} cannot be driven back from {axis.position_rad:+.4g} "
                 text += f"rad to have {abs(needed_rad):.4g} rad in front of it before its motor's "
                 raise RefusedError("failed", f"{text}position wraps on the wire", reason="wrap")
             self._back_rad_s *= 0.5  # if it does not get there
             yield from self._drive_to(0.5 * (low_rad + high_rad - needed_rad), back_rad_s)
-            if self._has_room(needed_rad):
+            if is_enough():
                 self._back_rad_s = back_rad_s
 
     def _drive_to(self, target_rad: float, fastest_rad_s: float) -> Part:
