@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from daq.recording.errors import RecordingFormatError
-from daq.recording.layout import ATTRIBUTES, BEHAVIOUR_SINCE_MINOR, MOMENTS_SINCE_MINOR
+from daq.recording.layout import ATTRIBUTES, BEHAVIOUR_SINCE_MINOR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,9 +83,17 @@ class BoardBehaviour:
 BEHAVIOUR_NAMES = tuple(field.name for field in fields(BoardBehaviour))
 _MOMENT_MAX_S = 1e-3
 """No board takes longer than the period of a loop to answer or to obey."""
+_HIGHEST = {
+    **dict.fromkeys(("reply_age_max_s", "wire_s", "law_period_s"), _MOMENT_MAX_S),
+    **dict.fromkeys(("is_reference_advanced", "is_truncated"), 1.0),
+    "current_lsb_a": 1.0,
+    "motor_velocity_lsb_rad_s": 10.0,
+    "motor_position_lsb_rad": 1.0,
+    "torn_step_rad": math.tau,
+}
+"""Far more than any board has; what is not named here may be infinite."""
 _FLAGS = ("is_reference_advanced", "is_truncated")
 _SINCE = {item.name.removeprefix("board_"): item.since_minor for item in ATTRIBUTES}
-_MOMENTS = [name for name, minor in _SINCE.items() if minor == MOMENTS_SINCE_MINOR]
 
 
 def read_behaviours(path: Path, attributes: Mapping[str, Any]) -> tuple[BoardBehaviour, ...]:
@@ -102,23 +110,30 @@ def read_behaviours(path: Path, attributes: Mapping[str, Any]) -> tuple[BoardBeh
     columns = [attributes[f"board_{name}"] for name in names]
     boards = []
     for row in zip(*columns, strict=True):
-        behaviour = BoardBehaviour(**dict(zip(names, row, strict=True)))
-        filters_hz = (behaviour.velocity_filter_hz, behaviour.current_filter_hz)
-        moments = [value for name, value in zip(names, row, strict=True) if name in _MOMENTS]
-        if not (
-            all(value >= 0 for value in row)
-            and all(hz > 0 for hz in filters_hz)
-            and all(map(math.isfinite, moments))
-            and max(behaviour.reply_age_s, behaviour.command_delay_s) <= _MOMENT_MAX_S
-        ):
+        stated = dict(zip(names, row, strict=True))
+        wrong = [
+            f"board_{name} = {value:g}" for name, value in stated.items() if _is_wrong(name, value)
+        ]
+        behaviour = BoardBehaviour(**stated)
+        if not wrong and behaviour.command_delay_s > _MOMENT_MAX_S:
+            wrong = [f"board_wire_s = {behaviour.wire_s:g}"]
+        if wrong:
             raise RecordingFormatError(
                 path,
-                f"no board behaves like {behaviour}: the file is damaged",
+                f"no board behaves like this: {', '.join(wrong)}; the file is damaged",
                 code="impossible-behaviour",
             )
         flags = {name: bool(getattr(behaviour, name)) for name in _FLAGS}
         boards.append(replace(behaviour, **flags))
     return tuple(boards)
+
+
+def _is_wrong(name: str, value: float) -> bool:
+    """Whether no board has this value."""
+    if name.startswith("is_") and value not in (0, 1):
+        return True
+    is_low = value <= 0.0 if name.endswith("_filter_hz") else value < 0.0
+    return is_low or not value <= _HIGHEST.get(name, math.inf)
 
 
 def _of_format_1_0(path: Path, profile: str) -> BoardBehaviour:

@@ -155,14 +155,22 @@ def test_what_no_board_does(file_path: Path, name: str, value: float) -> None:
     assert refused.value.code == "impossible-behaviour"
 
 
-@pytest.mark.parametrize("name", ["reply_age_max_s", "wire_s", "law_period_s"])
-def test_no_board_answers_or_obeys_after_more_than_a_period(file_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        # Boards answer and obey within a period.
+        *(("reply_age_max_s", 0.00107), ("wire_s", 0.01), ("law_period_s", 0.00105)),
+        *(("is_reference_advanced", 0.001), ("is_reference_advanced", 1e30), ("is_truncated", 2.0)),
+        *(("current_lsb_a", 1e30), ("motor_velocity_lsb_rad_s", math.inf), ("torn_step_rad", 10.0)),
+    ],
+)
+def test_what_no_board_does_is_named(file_path: Path, name: str, value: float) -> None:
     with h5py.File(file_path, "r+") as file:
-        assert file.attrs[f"board_{name}"].max() < 1e-4
-        file.attrs[f"board_{name}"] = np.array([0.0, 0.01])
+        file.attrs[f"board_{name}"] = np.array([0.0, value])
     with open_recording(file_path) as recording, pytest.raises(RecordingFormatError) as refused:
         _ = recording.board_behaviours
     assert refused.value.code == "impossible-behaviour"
+    assert f"board_{name} = {value:g};" in str(refused.value)
 
 
 @pytest.mark.parametrize("change", [{"velocity_filter_hz": 0.0}, {"current_filter_hz": 0.0}])
