@@ -72,6 +72,13 @@ class Agenda:
         """Find every joint's zero."""
         self._aim = "homing"
         self._add(m.Home(), lambda: self._control.homing is None)
+        self._steps.append(AgendaStep(self._check_homed, lambda: True))
+
+    def _check_homed(self) -> None:
+        lost = [t.axis.joint.name for t in self._control.tracks if not t.axis.is_homed]
+        if lost:
+            text = f"{', '.join(lost)}: homing failed, see the events before this"
+            raise RefusedError("not-homed", text, reason="homing-failed")
 
     def play(self, rows: np.ndarray[Any, np.dtype[np.float64]], *, has_torque: bool) -> None:
         """Play a trajectory: per cycle a row of q, dq and perhaps torque, each of all joints."""

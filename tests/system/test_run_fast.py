@@ -88,6 +88,14 @@ def test_a_fault_ends_it_as_in_real_time(tmp_path: Path) -> None:
     assert result.json["missing"] == 0
 
 
+def test_a_homing_that_fails_is_a_failure_of_the_run() -> None:
+    """A bug: with a longer duration it was a success. Motors that do not turn find no index."""
+    words = ("--profile", "udriver2", "--fault", "board-error:code=0,at=1.5", "--duration", "20")
+    outcome = armature(*RUN, "--home", *words)
+    assert outcome.exit_code == 1
+    assert "joint1, joint2, joint3, joint4: homing failed" in outcome.err
+
+
 def test_a_homing_that_was_interrupted_leaves_the_trajectory_alone() -> None:
     """What cannot be followed is reported, and is not a success."""
     result = armature(*RUN, "--home", "--duration", "30", "--fault", "brown-out:at=6,board=0")
