@@ -87,6 +87,12 @@ def check_room(
         ConfigError: It does not, from wherever it is begun.
     """
     room_rad = 2.0 * wire.reach_rad / joint.drive.gear_reduction
+    if room_rad <= 0.0:
+        problem = (
+            "there is no room at any speed before positions wrap on the wire: lower the joint's "
+            "velocity_max_rad_s or [safety] following_error_max_rad"
+        )
+        raise ConfigError(f"bench of joint {joint.name}", [problem], code="wrap")
     settle_min_s = min(settle_max_s, _SETTLE_MIN_S)
     speed_rad_s = abs(joint_velocity_rad_s)
     left_s = settle_s(joint, speed_rad_s, dwell_s, settle_max_s=math.inf, room_rad=room_rad)

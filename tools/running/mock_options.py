@@ -149,7 +149,8 @@ def make_mock(
             continue
         faults.append(fault)
         if fault.kind in impossible:
-            problems.append(f"fault {text!r}: cannot happen on this kind of device")
+            why = "only in virtual time: add --fast" if fault.kind is FaultKind.SKIP else ""
+            problems.append(f"fault {text!r}: {why or 'cannot happen on this kind of device'}")
         if robot and fault.board is not None and fault.board >= len(robot.boards):
             count = len(robot.boards)
             problems.append(f"fault {text!r}: robot {robot.name} has {count} boards, from 0")

@@ -64,6 +64,7 @@ class BoardWatch:
     def announce(self, what: str, duration_s: float = WARNING_S) -> None:
         """Warn if a board's clock overflows, or has, before what begins now is over."""
         for unit, seen in self._seen:
+            self._note_uptime(unit, seen)
             left_s = self._left_s(unit, seen)
             if left_s is None:
                 continue
@@ -71,17 +72,19 @@ class BoardWatch:
                 self._warn(unit, left_s, f"{what}: ")
             elif not (seen.is_age_known or seen.is_doubt_said):
                 seen.is_doubt_said = True
-                self._doubt(unit, left_s, f"{what}: ")
+                self._doubt(unit, f"{what}: ")
 
-    def _check_uptime(self, unit: LoopBoard, seen: _Seen) -> None:
-        if unit.replies is None:
-            return
+    def _note_uptime(self, unit: LoopBoard, seen: _Seen) -> None:
+        """Note since when a board is on, at its first reply and whenever it has booted."""
         restarts = unit.board.counters.restarted
-        if seen.since_ns is None or restarts != seen.restarts:
+        if unit.replies is not None and (seen.since_ns is None or restarts != seen.restarts):
             seen.is_age_known = seen.since_ns is not None
             seen.since_ns = self._now_ns() - unit.uptime_min_ns
             seen.restarts = restarts
             seen.is_announced = False
+
+    def _check_uptime(self, unit: LoopBoard, seen: _Seen) -> None:
+        self._note_uptime(unit, seen)
         left_s = self._left_s(unit, seen)
         if left_s is not None and left_s < WARNING_S and not seen.is_announced:
             seen.is_announced = True
@@ -94,13 +97,12 @@ class BoardWatch:
             return None
         return overflow_s - (self._now_ns() - seen.since_ns) * 1e-9
 
-    def _doubt(self, unit: LoopBoard, left_s: float, what: str) -> None:
-        overflow_s = unit.board.profile.behaviour.clock_overflow_s or 0.0
+    def _doubt(self, unit: LoopBoard, what: str) -> None:
+        overflow_min = (unit.board.profile.behaviour.clock_overflow_s or 0.0) / 60.0
         text = (
-            f"{what}{unit.title} has been on for {overflow_s - left_s:.0f} s or longer, which its "
-            f"replies do not tell; {overflow_s / 60.0:.1f} min after power-up its clock overflows, "
-            "which is error 2 while current flows. If it has been on for minutes, power it off and "
-            "on first"
+            f"{what}how long {unit.title} has been on, its replies do not tell; {overflow_min:.1f} "
+            "min after power-up its clock overflows, which is error 2 while current flows. If it "
+            "has been on for minutes, power it off and on first"
         )
         self._events.add("uptime", text, severity="warning", source=unit.port.name)
 

@@ -208,3 +208,13 @@ def test_what_does_not_fit_is_refused_with_what_does(
             planned(robot, joint, profile, **wish | {"dwell_s": 0.5 * better_s})
     else:
         assert needed_turns <= turns
+
+
+def test_where_nothing_fits_the_limits_are_named() -> None:
+    robot = load_robot("bench1")
+    safety = msgspec.structs.replace(robot.safety, following_error_max_rad=25.0)
+    with pytest.raises(ConfigError) as caught:
+        planned(msgspec.structs.replace(robot, safety=safety), robot.joints[0], "arm")
+    assert caught.value.code == "wrap"
+    assert "velocity_max_rad_s" in str(caught.value)
+    assert "following_error_max_rad" in str(caught.value)

@@ -16,6 +16,9 @@ OVERFLOWING = [name for name, p in PROFILES.items() if p.behaviour.clock_overflo
 OTHERS = [name for name in PROFILES if name not in OVERFLOWING]
 
 
+DOUBT = "its replies do not tell"
+
+
 class Watched:
     """A rig whose watch lives in another time, which passes as a test wants it."""
 
@@ -34,7 +37,7 @@ class Watched:
 
     def warnings(self) -> list[str]:
         """All of them, without the one that says how little is known."""
-        return [text for text in uptime_texts(self.rig) if "or longer" not in text]
+        return [text for text in uptime_texts(self.rig) if DOUBT not in text]
 
 
 def uptime_texts(rig: Rig) -> list[str]:
@@ -98,11 +101,11 @@ def test_a_board_of_unknown_age_is_mentioned_once_before_current_flows(profile: 
     rig = Rig("bench1", profile=profile)
     (board,) = rig.mock.boards
     board.power_on(uptime_s=(board.profile.behaviour.clock_overflow_s or 0.0) - 10.0)
-    rig.step(40)
+    rig.step(4)  # a bench test does not wait any longer
     assert uptime_texts(rig) == []
     rig.send(m.Enable())
     (text,) = uptime_texts(rig)
-    assert "17.9 min" in text and "or longer" in text
+    assert "17.9 min" in text and DOUBT in text
     rig.send(m.Disable())
     rig.until(lambda: rig.state is State.IDLE)
     rig.step(20)
