@@ -46,6 +46,16 @@ def has_room(
     return low_rad <= end_rad <= high_rad
 
 
+def back_to_rad(needed_rad: float, joint: DrivenJoint, reach: Reach) -> float:
+    """Return whereto a joint is driven back for a way, with its sign: no further than it must."""
+    low_rad, high_rad = reach
+    spare_rad = high_rad - low_rad - abs(needed_rad)
+    margin_rad = min(0.5 * spare_rad, 2.0 * _APPROACH_S * joint.limits.velocity_max_rad_s)
+    if needed_rad > 0.0:
+        return high_rad - needed_rad - margin_rad
+    return low_rad - needed_rad + margin_rad
+
+
 def settle_from_s(
     joint: DrivenJoint,
     joint_velocity_rad_s: float,

@@ -17,7 +17,7 @@ import msgspec
 from daq.bench.diagnosis import find_encoder_gap, find_obstacle
 from daq.bench.plan import SWING_RAD, SWINGS, BenchPlan, PlannedPlateau, run_up_rad, swing_s
 from daq.bench.plateau_queue import PlateauQueue
-from daq.bench.room import has_room, settle_from_s, way_ahead_rad, way_rad
+from daq.bench.room import back_to_rad, has_room, settle_from_s, way_ahead_rad, way_rad
 from daq.bench.settling import Diagnosis, Look, SettlingDetector
 from daq.loop.setup import Loop
 from daq.recording import bench_events
@@ -241,7 +241,6 @@ class BenchRun:
         """Drive back first, if a speed could not be kept for so long from here."""
         axis, joint = self._axis, self._axis.joint
         needed_rad = way_ahead_rad(joint, speed_rad_s, duration_s)
-        low_rad, high_rad = axis.reach_rad
 
         def is_enough() -> bool:
             return has_room(joint, speed_rad_s, duration_s, axis.position_rad, axis.reach_rad)
@@ -253,7 +252,7 @@ class BenchRun:
                 text += f"rad to have {abs(needed_rad):.4g} rad in front of it before its motor's "
                 raise RefusedError("failed", f"{text}position wraps on the wire", reason="wrap")
             self._back_rad_s *= 0.5  # if it does not get there
-            yield from self._drive_to(0.5 * (low_rad + high_rad - needed_rad), back_rad_s)
+            yield from self._drive_to(back_to_rad(needed_rad, joint, axis.reach_rad), back_rad_s)
             if is_enough():
                 self._back_rad_s = back_rad_s
 
