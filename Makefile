@@ -36,7 +36,7 @@ check: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python -m tests.benchmarks
 
-# Long statistical runs, many seeds: 25 minutes; `make test` has a short version of most.
+# Long statistical runs, many seeds: 45 minutes; `make test` has a short version of most.
 acceptance: $(STAMP)
 	ARMATURE_ACCEPTANCE=1 $(PYTEST) -n 2 -m acceptance -o timeout=3600 --durations=0 $(PYTEST_ARGS)
 
