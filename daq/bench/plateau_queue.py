@@ -7,7 +7,8 @@ after it goes first if that has room; none waits for long, and the order stays r
 from __future__ import annotations
 
 from daq.bench.plan import BenchPlan, PlannedPlateau
-from daq.bench.room import Reach, has_room, settle_s
+from daq.bench.room import has_room, settle_s
+from daq.motion.planning import Reach
 from daq.robot import DrivenJoint
 
 _SOON, _PASSED_MAX = 4, 3

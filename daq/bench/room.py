@@ -10,16 +10,13 @@ import math
 
 from daq.boards.wire_range import CHECK_S, WireRange
 from daq.errors import ConfigError
-from daq.motion.planning import braking_rad
+from daq.motion.planning import Reach, braking_rad
 from daq.robot import DrivenJoint
 
 _SETTLE_MIN_S = 1.5
 """A plateau that has no room to settle for so long is not worth driving."""
 _APPROACH_S = 0.1
 """What driving back may miss its target by, at the joint's highest speed."""
-
-Reach = tuple[float, float]
-"""How far down and up a joint may be led (`Axis.reach_rad`)."""
 
 
 def way_rad(joint: DrivenJoint, joint_velocity_rad_s: float, duration_s: float) -> float:

@@ -85,7 +85,6 @@ _MOMENT_MAX_S = 1e-3
 """No board takes longer than the period of a loop to answer or to obey."""
 _HIGHEST = {
     **dict.fromkeys(("reply_age_max_s", "wire_s", "law_period_s"), _MOMENT_MAX_S),
-    **dict.fromkeys(("is_reference_advanced", "is_truncated"), 1.0),
     "current_lsb_a": 1.0,
     "motor_velocity_lsb_rad_s": 10.0,
     "motor_position_lsb_rad": 1.0,
@@ -93,6 +92,7 @@ _HIGHEST = {
 }
 """Far more than any board has; what is not named here may be infinite."""
 _FLAGS = ("is_reference_advanced", "is_truncated")
+_FILTERS = ("velocity_filter_hz", "current_filter_hz")
 _SINCE = {item.name.removeprefix("board_"): item.since_minor for item in ATTRIBUTES}
 
 
@@ -130,9 +130,9 @@ def read_behaviours(path: Path, attributes: Mapping[str, Any]) -> tuple[BoardBeh
 
 def _is_wrong(name: str, value: float) -> bool:
     """Whether no board has this value."""
-    if name.startswith("is_") and value not in (0, 1):
-        return True
-    is_low = value <= 0.0 if name.endswith("_filter_hz") else value < 0.0
+    if name in _FLAGS:
+        return value not in (0, 1)
+    is_low = value <= 0.0 if name in _FILTERS else value < 0.0
     return is_low or not value <= _HIGHEST.get(name, math.inf)
 
 
