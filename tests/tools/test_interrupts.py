@@ -6,7 +6,8 @@ import signal
 
 import pytest
 
-from tools.shared.interrupts import ENDINGS, interrupted_by_any_signal
+from daq.system.signals import ENDINGS
+from tools.shared.interrupts import interrupted_by_any_signal
 
 
 @pytest.mark.parametrize("number", ENDINGS)

@@ -10,12 +10,15 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Self
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, Self
 
-_FROM_TERMINALS: Final = (signal.SIGINT, signal.SIGQUIT)
-_PASSED_ON: Final = (
-    *_FROM_TERMINALS,
+from daq.system.signals import handled
+
+_FROM_TERMINALS: Final = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP)
+_FOR_ANY_PROGRAM: Final = (
+    signal.SIGINT,
+    signal.SIGQUIT,
     signal.SIGTERM,
     signal.SIGHUP,
     signal.SIGUSR1,
@@ -27,27 +30,28 @@ class Child:
     """A program, and the signals for it: those that come before it starts wait for it.
 
     Leaving it before its end kills it.
+
+    Args:
+        passed_on: Signals that are; by default what any program may expect, unless it is ignored.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, passed_on: Iterable[int] | None = None) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._early: list[int] = []
-        self._previous: dict[int, Any] = {}
+        # A handler, not SIG_IGN, which the program would inherit; unless somebody (nohup) wants
+        # just that.
+        heard = [n for n in _FOR_ANY_PROGRAM if signal.getsignal(n) is not signal.SIG_IGN]
+        self._handling = handled(heard if passed_on is None else passed_on, self._handle)
 
     def __enter__(self) -> Self:
-        for number in _PASSED_ON:
-            # A handler, not SIG_IGN, which the program would inherit; unless somebody (nohup)
-            # wants just that.
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                self._previous[number] = signal.signal(number, self._handle)
+        self._handling.__enter__()
         return self
 
     def __exit__(self, *_error: object) -> None:
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
             self._process.wait()
-        for number, handler in self._previous.items():
-            signal.signal(number, handler)
+        self._handling.__exit__(None, None, None)
 
     def start(
         self,
