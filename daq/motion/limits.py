@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daq.motion.errors import MotionError, MotionLimitError
-from daq.motion.planning import HARD_STOP, acceleration_max_rad_s2
+from daq.motion.planning import hardest_rad_s2, position_range_rad, speed_max_rad_s
 from daq.robot.description import DrivenRobot
 
 Rows = NDArray[np.float64]
@@ -23,15 +23,15 @@ TORQUE_REVERSAL_S = 0.05
 STEP_TOLERANCE = 0.05
 """How far the step between two rows may be from their mean speed, relative to the highest speed."""
 
+_ROUNDING = 1e-9
 _KINDS = (("position", "rad"), ("speed", "rad/s"), ("torque", "N·m"))
 
 
 class RowChecker:
     """Checks rows of one robot; made once, used for every chunk.
 
-    Beside the limits stated in the robot file, q must go on as dq says, within `STEP_TOLERANCE`
-    of the joint's highest speed, and dq must not change faster than in a hard stop: either would
-    be a jump.
+    They keep what may be commanded of the limits in the robot file (`daq.motion.planning`). q must
+    go on as dq says, within `STEP_TOLERANCE` of the joint's highest speed: else it jumps.
     """
 
     def __init__(self, robot: DrivenRobot, *, period_s: float = 1e-3) -> None:
@@ -43,14 +43,15 @@ class RowChecker:
             min(limit.torque_max_nm, limit.current_max_a * nm_per_a)
             for limit, nm_per_a in zip(limits, self._nm_per_a, strict=True)
         ]
-        speeds = [limit.velocity_max_rad_s for limit in limits]
-        self._high = np.array([*(limit.position_max_rad for limit in limits), *speeds, *torques])
+        speeds = [speed_max_rad_s(joint) for joint in robot.joints]
+        lows, highs = zip(*map(position_range_rad, robot.joints), strict=True)
+        self._high = np.array([*highs, *speeds, *torques])
         self._low = -self._high
-        self._low[: len(limits)] = [limit.position_min_rad for limit in limits]
+        self._low[: len(limits)] = lows
         # Of q less what the mean speed explains, of dq, of torque: between two rows.
         self._step_max = np.array(
             [STEP_TOLERANCE * period_s * speed for speed in speeds]
-            + [HARD_STOP * period_s * acceleration_max_rad_s2(joint) for joint in robot.joints]
+            + [1.01 * period_s * hardest_rad_s2(joint) for joint in robot.joints]
             + [2.0 * period_s / TORQUE_REVERSAL_S * torque for torque in torques]
         )
 
@@ -78,7 +79,8 @@ class RowChecker:
             )
         columns = rows.shape[1]
         # Comparisons with NaN are false: NaN counts as outside, too.
-        is_inside = (rows >= self._low[:columns]) & (rows <= self._high[:columns])
+        is_inside = rows >= self._low[:columns] - _ROUNDING
+        is_inside &= rows <= self._high[:columns] + _ROUNDING
         steps = rows
         if previous_row is not None:
             steps = np.concatenate((np.array([previous_row[:columns]]), rows))

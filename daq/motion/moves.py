@@ -126,9 +126,12 @@ class SpeedChange:
 
     Attributes:
         cycles: Until the last joint is at rest; None when one goes on.
+        changing_cycles: Until the last joint has its speed.
     """
 
-    __slots__ = ("_fade_s", "_joints", "_last", "_period_s", "_rest", "_torque", "cycles")
+    __slots__ = (
+        "_fade_s", "_joints", "_last", "_period_s", "_rest", "_torque", "changing_cycles", "cycles",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -154,6 +157,7 @@ class SpeedChange:
         self._fade_s = fade_s
         longest_s = max([*ramp_s, fade_s if has_torque else 0.0])
         cycles = math.ceil(longest_s / period_s - 1e-9)
+        self.changing_cycles = cycles
         self.cycles: int | None = None if any(target_dq) else cycles
         self._last: Row = (*(line for *_, line in self._joints), *self._rest, *self._rest)
 

@@ -1,8 +1,10 @@
 """Makes motions that keep the robot file's limits.
 
-A robot file states no acceleration. Moves keep to one that reaches the joint's highest speed in
-`SPEED_UP_S`, a stop in front of a limit brakes at most `HARD_STOP` times as hard. Planning takes
-some tens of microseconds, so the loop can do it between two cycles.
+What may be commanded is less than what stops the robot: `COMMANDED_SHARE` of the highest speed, and
+positions a little inside their limits. Moves keep to the file's acceleration, or to one that
+reaches the highest speed in `SPEED_UP_S` where that is less; a stop in front of a limit takes all
+that the file allows, up to `HARD_STOP` times as much. Planning takes some tens of microseconds, so
+the loop can do it between two cycles.
 
 Beside its limits a joint has a reach: how far it can be led before its motor's position wraps on
 the wire. It depends on where the motor was calibrated, so the robot file cannot state it.
@@ -22,6 +24,10 @@ from daq.robot.description import Joint
 SPEED_UP_S = 0.25
 """Acceleration limit: in this time from rest to `velocity_max_rad_s`."""
 HARD_STOP = 10.0
+COMMANDED_SHARE = 0.9
+"""Of the highest speed: the rest is for joints that overshoot, or are carried along by others."""
+COMMANDED_MARGIN_RAD = 0.02
+"""Inside the position limits, or a hundredth of the range where that is less."""
 FADE_S = 0.5
 """Time in which a feed-forward torque comes and goes, at least."""
 _SHORTEST_S = 0.05
@@ -41,7 +47,26 @@ UNBOUNDED: Reach = (-math.inf, math.inf)
 
 def acceleration_max_rad_s2(joint: Joint) -> float:
     """Return the acceleration that planned moves of a joint keep to."""
-    return joint.limits.velocity_max_rad_s / SPEED_UP_S
+    smooth_rad_s2 = joint.limits.velocity_max_rad_s / SPEED_UP_S
+    return min(joint.limits.acceleration_max_rad_s2 or math.inf, smooth_rad_s2)
+
+
+def hardest_rad_s2(joint: Joint) -> float:
+    """Return the acceleration that nothing exceeds but the safe stop."""
+    smooth_rad_s2 = joint.limits.velocity_max_rad_s / SPEED_UP_S
+    return min(joint.limits.acceleration_max_rad_s2 or math.inf, HARD_STOP * smooth_rad_s2)
+
+
+def speed_max_rad_s(joint: Joint) -> float:
+    """Return the highest speed that may be commanded."""
+    return COMMANDED_SHARE * joint.limits.velocity_max_rad_s
+
+
+def position_range_rad(joint: Joint) -> tuple[float, float]:
+    """Return the lowest and the highest position that may be commanded."""
+    low, high = joint.limits.position_min_rad, joint.limits.position_max_rad
+    margin_rad = min(COMMANDED_MARGIN_RAD, 0.01 * (high - low))
+    return low + margin_rad, high - margin_rad
 
 
 def braking_rad(joint: Joint, velocity_rad_s: float) -> float:
@@ -63,6 +88,7 @@ def plan_move(
     start_torque: Sequence[float] | None = None,
     end_torque: Sequence[float] | None = None,
     reaches: Sequence[Reach] | None = None,
+    ranges: Sequence[Reach] | None = None,
 ) -> QuinticMove:
     """Return a smooth move of all joints together that keeps every limit all the way.
 
@@ -73,22 +99,25 @@ def plan_move(
         end_q: Where they shall be.
         end_dq: How fast they shall be there; by default at rest.
         period_s: The loop's period.
-        speed_fraction: How much of its highest speed a joint may use, unless it starts or ends
-            faster.
+        speed_fraction: How much of its highest speed a joint may use, `COMMANDED_SHARE` at most,
+            unless it starts or ends faster.
         duration_s: How long it shall take; 0 for as short as the limits allow.
         duration_min_s: How long it shall take at least, in that case.
         start_torque: Feed-forward torque at the start (N·m).
         end_torque: Feed-forward torque at the end.
         reaches: How far the joints can be led; one beyond it may only come back.
+        ranges: Between which positions they may be commanded, where that is not by their limits.
 
     Raises:
         MotionLimitError: The target or the way there is outside a limit, or the duration too short.
     """
     end_dq = end_dq or (0.0,) * len(joints)
     reaches = reaches or [UNBOUNDED] * len(joints)
+    ranges = ranges or list(map(position_range_rad, joints))
+    ends = zip(joints, start_q, start_dq, end_q, end_dq, strict=True)
     plans = [
-        _JointPlan(*ends, reach=reach, fraction=speed_fraction)
-        for *ends, reach in zip(joints, start_q, start_dq, end_q, end_dq, reaches, strict=True)
+        _JointPlan(*each, reach=reach, allowed=allowed, fraction=speed_fraction)
+        for each, reach, allowed in zip(ends, reaches, ranges, strict=True)
     ]
     if duration_s:
         cycles = max(1, math.ceil(duration_s / period_s - 1e-6))
@@ -117,11 +146,13 @@ def plan_speed(
     *,
     period_s: float,
     reaches: Sequence[Reach] | None = None,
+    gentleness: float = 1.0,
 ) -> SpeedChange:
     """Return a smooth change to constant speeds, which then last; arguments as for `plan_move`.
 
     It is endless unless all speeds asked for are zero. Of positions, only those are checked at
-    which a joint would come to rest if it were stopped at once: the caller watches them.
+    which a joint would come to rest if it were stopped at once: the caller watches them. The change
+    takes `gentleness` times as long as the acceleration limits want.
 
     Raises:
         MotionLimitError: A speed is beyond the limit, or there is no room to brake from it.
@@ -130,16 +161,8 @@ def plan_speed(
     reaches = reaches or [UNBOUNDED] * len(joints)
     parts = zip(joints, start_q, start_dq, target_dq, reaches, strict=True)
     for joint, q, dq, target, reach in parts:
-        limit = joint.limits.velocity_max_rad_s
-        if not abs(target) <= limit:
-            raise MotionLimitError(
-                joint.name,
-                f"a speed of {target:.4g} rad/s was asked for, limit {limit:.4g} rad/s",
-                value=target,
-                limit=limit,
-                code="speed-limit",
-            )
-        ramp_s = _ramp_s(joint, target - dq)
+        check_speed(joint, target)
+        ramp_s = gentleness * _ramp_s(joint, target - dq)
         ramps_s.append(ramp_s)
         # Where it would turn back at the latest, and where it would be stopped at once.
         turns_rad = q + 0.5 * dq * ramp_s
@@ -147,6 +170,44 @@ def plan_speed(
         for reached_rad in (turns_rad, stops_rad):
             _check_reach(joint.name, q, reached_rad, reach)
     return SpeedChange(start_q, start_dq, target_dq, ramp_s=ramps_s, period_s=period_s)
+
+
+def speed_with_room(
+    joint: Joint,
+    q: float,
+    dq: float,
+    target_dq: float,
+    allowed: Reach,
+    *,
+    late_s: float,
+    gentleness: float = 1.0,
+) -> float:
+    """Return the speed nearest to the wanted one from which a joint can still stop in its range.
+
+    Args:
+        joint: Whose acceleration.
+        q: Where it is, or is led to, whichever is further (rad).
+        dq: How fast it is led.
+        target_dq: How fast it shall be.
+        allowed: Between which positions it shall stay.
+        late_s: How long it goes on before it is stopped.
+        gentleness: How many times as long changes take as the acceleration limit wants.
+    """
+
+    def has_room(speed: float) -> bool:
+        rests_rad = q + 0.5 * (dq + speed) * gentleness * _ramp_s(joint, speed - dq)
+        rests_rad += speed * (late_s + 0.5 * gentleness * _ramp_s(joint, speed))
+        return allowed[0] <= rests_rad <= allowed[1]
+
+    if has_room(target_dq):
+        return target_dq
+    if not has_room(0.0):
+        return 0.0
+    slow, fast = 0.0, target_dq
+    for _ in range(12):
+        middle = 0.5 * (slow + fast)
+        slow, fast = (middle, fast) if has_room(middle) else (slow, middle)
+    return slow
 
 
 def stop_move(
@@ -157,23 +218,26 @@ def stop_move(
     period_s: float,
     start_torque: Sequence[float] | None = None,
     reaches: Sequence[Reach] | None = None,
+    gentleness: float = 1.0,
 ) -> SpeedChange:
     """Bring every joint smoothly to rest, inside its position limits if that is possible at all.
 
     Never refuses: a stop must always be possible. A joint that comes too fast towards a limit
-    brakes harder, up to `HARD_STOP` times; what is left then is for the safe stop. A feed-forward
-    torque at the start fades out. Arguments as for `plan_move`.
+    brakes harder, as hard as its file allows; what is left then is for the safe stop. A
+    feed-forward torque at the start fades out. Arguments as for `plan_move` and `plan_speed`.
     """
     ramps_s = []
     reaches = reaches or [UNBOUNDED] * len(joints)
     for joint, position, speed, (low, high) in zip(joints, q, dq, reaches, strict=True):
-        limits, ramp_s = joint.limits, _ramp_s(joint, speed)
+        limits, shortest_s = joint.limits, _ramp_s(joint, speed)
+        ramp_s = gentleness * shortest_s
         if speed > 0:
             room = min(limits.position_max_rad, high) - position
         else:
             room = position - max(limits.position_min_rad, low)
         if abs(speed) * ramp_s > 2.0 * room:
-            ramp_s = max(2.0 * room / abs(speed), ramp_s / HARD_STOP, period_s)
+            hardest = hardest_rad_s2(joint) / acceleration_max_rad_s2(joint)
+            ramp_s = max(2.0 * room / abs(speed), shortest_s / hardest, period_s)
         ramps_s.append(ramp_s)
     at_rest = (0.0,) * len(joints)
     return SpeedChange(
@@ -230,7 +294,7 @@ def plan_playback(
     )
     at_rest = stop.row(stop.cycles or 0)[:count]
     for joint, end_q in zip(joints, at_rest, strict=True):
-        low, high = joint.limits.position_min_rad, joint.limits.position_max_rad
+        low, high = position_range_rad(joint)
         if not low <= end_q <= high:
             limit = low if end_q < low else high
             raise MotionLimitError(
@@ -242,6 +306,24 @@ def plan_playback(
             )
     stay = Standstill(at_rest)
     return MotionSequence(approach, playback, stop, stay)
+
+
+def check_speed(joint: Joint, speed_rad_s: float) -> None:
+    """Check that a joint may be commanded to have a speed.
+
+    Raises:
+        MotionLimitError: It may not.
+    """
+    limit = speed_max_rad_s(joint)
+    if not abs(speed_rad_s) <= limit * _SLACK:
+        raise MotionLimitError(
+            joint.name,
+            f"a speed of {speed_rad_s:.4g} rad/s was asked for, at most {limit:.4g} rad/s may be "
+            f"({COMMANDED_SHARE:.0%} of its limit)",
+            value=speed_rad_s,
+            limit=limit,
+            code="speed-limit",
+        )
 
 
 def check_reach(name: str, position_rad: float, reach: Reach) -> None:
@@ -299,17 +381,22 @@ class _JointPlan:
         end_dq: float,
         *,
         reach: Reach,
+        allowed: Reach,
         fraction: float,
     ) -> None:
         limits = joint.limits
         self.name, self.q, self.dq, self.end_dq = joint.name, q, dq, end_dq
         self._way = end_q - q
-        self._low, self._high, self._reach = limits.position_min_rad, limits.position_max_rad, reach
-        self.speed = max(fraction * limits.velocity_max_rad_s, abs(dq), abs(end_dq))
+        (self._low, self._high), self._reach = allowed, reach
+        usual_rad_s = min(fraction, COMMANDED_SHARE) * limits.velocity_max_rad_s
+        self.speed = max(usual_rad_s, abs(dq), abs(end_dq))
         self.acceleration = acceleration_max_rad_s2(joint)
-        for what, value in (("starts", dq), ("ends", end_dq)):
-            if not abs(value) <= limits.velocity_max_rad_s:
-                limit = limits.velocity_max_rad_s
+        speeds = (
+            ("starts", dq, limits.velocity_max_rad_s),
+            ("ends", end_dq, speed_max_rad_s(joint)),
+        )
+        for what, value, limit in speeds:
+            if not abs(value) <= limit * _SLACK:
                 message = f"the move {what} at {value:.4g} rad/s, limit {limit:.4g} rad/s"
                 raise MotionLimitError(
                     self.name, message, value=value, limit=limit, code="speed-limit"

@@ -7,7 +7,7 @@ A robot that is only analysed has none of this. Joint side and motor side are al
 from __future__ import annotations
 
 import math
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -21,6 +21,8 @@ class Motor(Description, frozen=True, kw_only=True):
     kv_rpm_per_v: Positive
     current_max_a: Positive
     torque_max_nm: Positive
+    """What the data sheet gives at `current_max_a`, which is the limit that is kept. For people to
+    compare: no program reads it."""
     torque_constant_published_nm_per_a: Positive | None = None
     """As printed in the source, for people to compare: no program reads it. Calculations use
     `torque_constant_nm_per_a`."""
@@ -153,7 +155,7 @@ class Bench(Description, frozen=True, kw_only=True):
     speed_min_rad_s: Positive | None = None
     """Slowest speed at the joint; by default one motor turn takes 4 s."""
     speed_max_rad_s: Positive | None = None
-    """Fastest speed at the joint; by default 95 % of the joint's limit."""
+    """Fastest speed at the joint; by default 85 % of the joint's limit."""
     speeds: Annotated[int, Meta(ge=2, le=50)] = 9
     """How many speeds in each direction."""
     repetitions: Annotated[int, Meta(ge=1, le=20)] = 2
@@ -186,10 +188,21 @@ class Timing(Description, frozen=True, kw_only=True):
 
 
 class Safety(Description, frozen=True, kw_only=True):
-    """When the loop stops the motors by itself: after so many cycles in a row beyond a limit."""
+    """How the loop stops the motors, and when by itself: so many cycles in a row beyond a limit."""
 
-    ramp_s: Annotated[float, Meta(gt=0, le=0.5)] = 0.05
-    """Time in which the safe stop takes the currents to zero."""
+    stop: Literal["brake", "hold", "coast"] = "brake"
+    """What a stop does: brake to rest and lower what gravity pulls; hold the posture, after
+    commands and limits of motion; or leave the arm to itself."""
+    stop_max_s: Annotated[float, Meta(ge=0.1, le=2)] = 0.3
+    """How long a stop brakes; what still moves then is lowered."""
+    lower_max_s: Annotated[float, Meta(ge=1, le=120)] = 20.0
+    """How long a joint that gravity pulls is lowered at most, before its board is switched off."""
+    hold_max_s: Annotated[float, Meta(ge=1, le=3600)] = 60.0
+    """How long a stop holds the posture at most; then the arm is lowered."""
+    unhomed_current_max_a: Positive | None = None
+    """Of every motor until its joint is homed, where that is less than the joint's own limit."""
+    ramp_s: Annotated[float, Meta(gt=0, le=0.5)] | None = None
+    """Accepted for old files: no program reads it. Stops used to ramp the current down in it."""
     position_cycles: Cycles = 1
     velocity_cycles: Cycles = 3
     current_cycles: Cycles = 5

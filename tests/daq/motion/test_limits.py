@@ -14,7 +14,7 @@ from hypothesis import given
 from daq.motion.errors import MotionError, MotionLimitError
 from daq.motion.limits import RowChecker
 from daq.robot import load_robot
-from daq.robot.description import Robot
+from daq.robot.description import DrivenRobot
 
 ARM = load_robot("laas4")
 CHECKER = RowChecker(ARM)
@@ -29,7 +29,7 @@ def sine(
     return np.hstack([q, dq, q])
 
 
-@given(amplitude=st.floats(0, 2.4), first=st.integers(0, 10_000), has_torque=st.booleans())
+@given(amplitude=st.floats(0, 2.25), first=st.integers(0, 10_000), has_torque=st.booleans())
 def test_what_is_inside_is_accepted(amplitude: float, first: int, has_torque: bool) -> None:
     rows = sine(amplitude=amplitude, first=first)[:, : JOINTS * (3 if has_torque else 2)]
     CHECKER.check(rows[:1])
@@ -92,6 +92,9 @@ def test_a_jump_of_the_speed_is_named() -> None:
     [
         ([7, 0, 0, 0], "joint1", 7.0, True),
         ([0, 0, 0, -400], "joint4", -400.0, False),
+        # Inside the file's limit, but nearer to it than may be commanded.
+        ([0, math.tau - 0.0199, 0, 0], "joint2", math.tau - 0.0199, True),
+        ([0, 0, -math.tau + 0.0199, 0], "joint3", -math.tau + 0.0199, True),
     ],
 )
 def test_positions(row: list[float], joint: str, value: float, are_degrees: bool) -> None:
@@ -99,9 +102,42 @@ def test_positions(row: list[float], joint: str, value: float, are_degrees: bool
         CHECKER.check(np.array([[*row, 0, 0, 0, 0]], dtype=float))
     error = caught.value
     assert (error.code, error.joint, error.row) == ("position-limit", joint, 0)
-    assert (error.value, error.limit) == (value, pytest.approx(math.copysign(math.tau, value)))
-    assert f"{joint}: {value:g} rad" in str(error) and "6.28319 rad" in str(error)
+    limit = math.copysign(math.tau - 0.02, value)
+    assert (error.value, error.limit) == (value, pytest.approx(limit, abs=1e-12))
+    assert f"{joint}: {value:.6g} rad" in str(error) and "6.26319 rad" in str(error)
     assert ("degrees" in str(error)) is are_degrees
+    row[int(joint[-1]) - 1] = limit
+    CHECKER.check(np.array([[*row, 0, 0, 0, 0]], dtype=float))
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_speeds_up_to_nine_tenths_of_the_limit(sign: float) -> None:
+    CHECKER.check(np.array([[0, 0, 0, 0, 0, sign * 4.5, 0, 0]]))
+    with pytest.raises(MotionLimitError) as caught:
+        CHECKER.check(np.array([[0, 0, 0, 0, 0, sign * 4.51, 0, 0]]))
+    error = caught.value
+    assert (error.code, error.joint) == ("speed-limit", "joint2")
+    assert (error.value, error.limit) == (sign * 4.51, pytest.approx(sign * 4.5, abs=1e-12))
+
+
+@pytest.mark.parametrize(("in_file", "kept"), [(1.0, 1.0), (40.0, 40.0), (None, 200.0)])
+def test_speed_changes_no_faster_than_the_acceleration_in_the_file(
+    in_file: float | None, kept: float
+) -> None:
+    checker = RowChecker(_with_limit(ARM, acceleration_max_rad_s2=in_file))
+
+    def rows(acceleration: float) -> np.ndarray[Any, np.dtype[np.float64]]:
+        t = np.arange(20) * 1e-3
+        rows = np.zeros((20, 8))
+        rows[:, 2], rows[:, 6] = 0.5 * acceleration * t**2, acceleration * t
+        return rows
+
+    checker.check(rows(kept))
+    with pytest.raises(MotionLimitError) as caught:
+        checker.check(rows(1.02 * kept))
+    error = caught.value
+    assert (error.code, error.joint, error.row) == ("speed-jump", "joint3", 1)
+    assert error.value == pytest.approx(1.02e-3 * kept)
 
 
 def test_a_torque_is_limited_by_itself_and_by_the_current_it_needs() -> None:
@@ -112,7 +148,7 @@ def test_a_torque_is_limited_by_itself_and_by_the_current_it_needs() -> None:
     error = caught.value
     assert (error.code, error.joint, error.value) == ("torque-limit", "joint3", 9.0)
     CHECKER.check(np.array([[*nothing, 0, 0, 7.5, 0]]))
-    weak = _with_torque_max(ARM, 5.0)
+    weak = _with_limit(ARM, torque_max_nm=5.0)
     with pytest.raises(MotionLimitError) as caught:
         RowChecker(weak).check(np.array([[*nothing, 0, 0, -6, 0]]))
     error = caught.value
@@ -131,11 +167,9 @@ def test_no_rows_are_fine() -> None:
     CHECKER.check(np.zeros((0, 8)))
 
 
-def _with_torque_max(robot: Robot, torque_max_nm: float) -> Robot:
+def _with_limit(robot: DrivenRobot, **changes: float | None) -> DrivenRobot:
     joints = tuple(
-        msgspec.structs.replace(
-            joint, limits=msgspec.structs.replace(joint.limits, torque_max_nm=torque_max_nm)
-        )
+        msgspec.structs.replace(joint, limits=msgspec.structs.replace(joint.limits, **changes))
         for joint in robot.joints
     )
     return msgspec.structs.replace(robot, joints=joints)

@@ -15,11 +15,13 @@ from daq.motion import quintic
 from daq.motion.errors import MotionError, MotionLimitError
 from daq.motion.moves import Motion, MotionSequence, QuinticMove, SpeedChange, Standstill
 from daq.motion.planning import (
-    HARD_STOP,
     acceleration_max_rad_s2,
+    hardest_rad_s2,
     plan_move,
     plan_playback,
     plan_speed,
+    position_range_rad,
+    speed_with_room,
     stop_move,
 )
 from daq.motion.playback import Playback
@@ -29,11 +31,18 @@ from daq.robot.description import Joint
 PERIOD_S = 1e-3
 ARM = load_robot("laas4")
 VELOCITY_MAX = 5.0
+COMMANDED_MAX = 0.9 * VELOCITY_MAX
 
 
-def joint(low: float = -2.0, high: float = 2.0) -> Joint:
+def joint(low: float = -2.0, high: float = 2.0, acceleration: float | None = 40.0) -> Joint:
+    """One that speeds up to its highest speed in 0.25 s: 20 rad/s², unless its file says less."""
     first = ARM.joints[0]
-    limits = msgspec.structs.replace(first.limits, position_min_rad=low, position_max_rad=high)
+    limits = msgspec.structs.replace(
+        first.limits,
+        position_min_rad=low,
+        position_max_rad=high,
+        acceleration_max_rad_s2=acceleration,
+    )
     return msgspec.structs.replace(first, limits=limits)
 
 
@@ -53,6 +62,8 @@ def assert_smooth(
     assert np.abs(np.diff(dq, axis=0)).max() <= acceleration * PERIOD_S * 1.001 + 1e-12
 
 
+accelerations = st.sampled_from([None, 100.0, 40.0, 12.0, 1.0])
+"""Of a robot file."""
 postures = st.lists(st.floats(-1.9, 1.9), min_size=2, max_size=2)
 speeds = st.lists(st.floats(-1.0, 1.0), min_size=2, max_size=2)
 
@@ -109,11 +120,37 @@ def test_a_planned_move_keeps_every_limit(
     rows = rows_of(move, move.cycles)
     for number, each in enumerate(joints):
         limits = each.limits
-        assert rows[:, number].min() >= limits.position_min_rad - 1e-9
-        assert rows[:, number].max() <= limits.position_max_rad + 1e-9
-        top = max(fraction * VELOCITY_MAX, abs(dq[number]), abs(end_dq[number]))
+        assert rows[:, number].min() >= limits.position_min_rad + 0.02 - 1e-9
+        assert rows[:, number].max() <= limits.position_max_rad - 0.02 + 1e-9
+        top = max(min(fraction, 0.9) * VELOCITY_MAX, abs(dq[number]), abs(end_dq[number]))
         assert np.abs(rows[:, 2 + number]).max() <= top * (1 + 1e-6)
-    assert_smooth(rows, 2, acceleration_max_rad_s2(joints[0]), jerk=1e5)
+    assert_smooth(rows, 2, 20.0, jerk=1e5)
+
+
+@given(
+    acceleration=accelerations,
+    q=st.floats(-1.9, 1.9),
+    dq=st.floats(-COMMANDED_MAX, COMMANDED_MAX),
+    end=st.floats(-1.9, 1.9),
+    end_dq=st.floats(-COMMANDED_MAX, COMMANDED_MAX),
+)
+def test_whatever_is_planned_keeps_the_acceleration_of_the_file(
+    acceleration: float | None, q: float, dq: float, end: float, end_dq: float
+) -> None:
+    each = [joint(-50.0, 50.0, acceleration)]  # there is room to turn round in
+    kept, hardest = min(acceleration or 20.0, 20.0), min(acceleration or 200.0, 200.0)
+    assert (acceleration_max_rad_s2(each[0]), hardest_rad_s2(each[0])) == (kept, hardest)
+    move = plan_move(each, [q], [dq], [end], [end_dq], period_s=PERIOD_S, speed_fraction=1.0)
+    change = plan_speed(each, [q], [dq], [end_dq], period_s=PERIOD_S)
+    stop = stop_move(each, [q], [dq], period_s=PERIOD_S)
+    for motion in (move, change, stop):
+        rows = rows_of(motion, motion.cycles or 8000)
+        assert np.abs(np.diff(rows[:, 1])).max() <= kept * PERIOD_S * 1.001 + 1e-12
+        assert np.abs(rows[:, 1]).max() <= COMMANDED_MAX * (1 + 1e-6)
+    # In front of a limit all that the file allows, and not more.
+    for edge in (49.9, -49.9):
+        rows = rows_of(stop_move(each, [edge], [dq], period_s=PERIOD_S))
+        assert np.abs(np.diff(rows[:, 1])).max() <= hardest * PERIOD_S * 1.001 + 1e-12
 
 
 @given(q=postures, end=postures, fraction=st.floats(0.05, 1.0))
@@ -143,8 +180,20 @@ def test_a_target_outside_the_limits_is_refused_with_joint_value_and_limit() -> 
     with pytest.raises(MotionLimitError) as caught:
         plan_move([joint()], [0.0], [0.0], [2.5], period_s=PERIOD_S)
     error = caught.value
-    assert (error.joint, error.value, error.limit) == ("joint1", 2.5, 2.0)
+    assert (error.joint, error.value, error.limit) == ("joint1", 2.5, 1.98)
     assert error.code == "position-limit"
+
+
+@pytest.mark.parametrize(("low", "high", "margin"), [(-2.0, 2.0, 0.02), (0.2, 0.6, 0.004)])
+def test_targets_keep_away_from_the_limits(low: float, high: float, margin: float) -> None:
+    each, middle = joint(low, high), 0.5 * (low + high)
+    assert position_range_rad(each) == pytest.approx((low + margin, high - margin), abs=1e-12)
+    for edge, inwards in ((low + margin, 1.0), (high - margin, -1.0)):
+        plan_move([each], [middle], [0.0], [edge], period_s=PERIOD_S)
+        with pytest.raises(MotionLimitError) as caught:
+            plan_move([each], [middle], [0.0], [edge - 1e-3 * inwards], period_s=PERIOD_S)
+        assert caught.value.code == "position-limit"
+        assert caught.value.limit == pytest.approx(edge, abs=1e-12)
 
 
 @pytest.mark.parametrize("target", [math.nan, math.inf])
@@ -158,8 +207,8 @@ def test_a_target_that_is_no_number_is_refused(target: float) -> None:
 def test_a_move_that_would_swing_out_of_the_limits_is_refused() -> None:
     with pytest.raises(MotionLimitError) as caught:
         plan_move([joint()], [1.9], [3.0], [0.0], period_s=PERIOD_S)
-    assert (caught.value.code, caught.value.limit) == ("position-limit", 2.0)
-    assert 2.0 < caught.value.value < 3.0
+    assert (caught.value.code, caught.value.limit) == ("position-limit", 1.98)
+    assert 1.98 < caught.value.value < 3.0
 
 
 def test_who_stands_outside_its_limits_may_come_back_and_no_further_out() -> None:
@@ -167,13 +216,22 @@ def test_who_stands_outside_its_limits_may_come_back_and_no_further_out() -> Non
     assert rows_of(move)[:, 0].max() == 2.3
     with pytest.raises(MotionLimitError):
         plan_move([joint()], [2.3], [0.0], [2.2], period_s=PERIOD_S)
+    # Nor to where nobody may command it.
+    with pytest.raises(MotionLimitError):
+        plan_move([joint()], [2.3], [0.0], [1.99], period_s=PERIOD_S)
 
 
 def test_a_move_too_fast_at_an_end_is_refused() -> None:
     with pytest.raises(MotionLimitError) as caught:
-        plan_move([joint()], [0.0], [0.0], [1.0], [5.5], period_s=PERIOD_S)
+        plan_move([joint()], [0.0], [0.0], [1.0], [4.6], period_s=PERIOD_S)
     error = caught.value
-    assert (error.code, error.value, error.limit) == ("speed-limit", 5.5, 5.0)
+    assert (error.code, error.value, error.limit) == ("speed-limit", 4.6, 4.5)
+    # One that has become as fast as its limit may be brought back, no faster one.
+    plan_move([joint()], [0.0], [5.0], [1.0], period_s=PERIOD_S)
+    with pytest.raises(MotionLimitError) as caught:
+        plan_move([joint()], [0.0], [5.1], [1.0], period_s=PERIOD_S)
+    error = caught.value
+    assert (error.code, error.value, error.limit) == ("speed-limit", 5.1, 5.0)
 
 
 def test_nowhere_to_go_takes_a_moment() -> None:
@@ -188,28 +246,44 @@ def test_a_quintic_of_no_cycles_is_refused() -> None:
     assert caught.value.code == "no-cycles"
 
 
-@given(q=st.floats(-1.99, 1.99), dq=st.floats(-VELOCITY_MAX, VELOCITY_MAX))
-def test_a_stop_is_smooth_and_inside_the_limits_where_that_is_possible(q: float, dq: float) -> None:
-    stop = stop_move([joint()], [q], [dq], period_s=PERIOD_S)
+@given(
+    q=st.floats(-1.99, 1.99),
+    dq=st.floats(-VELOCITY_MAX, VELOCITY_MAX),
+    acceleration=accelerations,
+)
+def test_a_stop_is_smooth_and_inside_the_limits_where_that_is_possible(
+    q: float, dq: float, acceleration: float | None
+) -> None:
+    each = joint(acceleration=acceleration)
+    stop = stop_move([each], [q], [dq], period_s=PERIOD_S)
     assert stop.cycles is not None
     rows = rows_of(stop)
     assert rows[0, :2].tolist() == [q, dq]
     assert rows[-1, 1] == rows[-2, 1] == 0.0
-    hardest = HARD_STOP * acceleration_max_rad_s2(joint())
+    hardest, usual = min(acceleration or 200.0, 200.0), min(acceleration or 20.0, 20.0)
     # The cubic of speed: peaks of acceleration and jerk for the shortest ramp that it may take.
-    shortest_s = max(1.5 * abs(dq) / hardest, 0.005 - 1e-9)
+    shortest_s = max(1.5 * abs(dq) / hardest, 0.05 * usual / hardest - 1e-9)
     assert_smooth(rows, 1, 1.5 * abs(dq) / shortest_s, jerk=6 * abs(dq) / shortest_s**2)
     room = (2.0 - q) if dq > 0 else (q + 2.0)
     if 0.5 * abs(dq) * shortest_s <= room:
         assert np.abs(rows[:, 0]).max() <= 2.0 + 1e-9
+    if 0.5 * abs(dq) * max(1.5 * abs(dq) / usual, 0.05) <= room:
+        assert np.abs(np.diff(rows[:, 1])).max() <= usual * PERIOD_S * 1.001 + 1e-12
 
 
-@given(dq=st.floats(-VELOCITY_MAX, VELOCITY_MAX), target=st.floats(-VELOCITY_MAX, VELOCITY_MAX))
-def test_a_change_of_speed_is_smooth_and_then_lasts(dq: float, target: float) -> None:
-    motion = plan_speed([joint()], [0.3], [dq], [target], period_s=PERIOD_S)
+@given(
+    dq=st.floats(-VELOCITY_MAX, VELOCITY_MAX),
+    target=st.floats(-COMMANDED_MAX, COMMANDED_MAX),
+    gentleness=st.sampled_from([1.0, 3.0]),
+)
+def test_a_change_of_speed_is_smooth_and_then_lasts(
+    dq: float, target: float, gentleness: float
+) -> None:
+    motion = plan_speed([joint()], [0.3], [dq], [target], period_s=PERIOD_S, gentleness=gentleness)
     rows = rows_of(motion, 3000)
     change = abs(target - dq)
-    ramp_s = max(0.05, 1.5 * change / acceleration_max_rad_s2(joint()))
+    ramp_s = gentleness * max(0.05, 1.5 * change / acceleration_max_rad_s2(joint()))
+    assert motion.changing_cycles == math.ceil(ramp_s / PERIOD_S - 1e-9)
     assert_smooth(rows, 1, 1.5 * change / ramp_s, jerk=6 * change / ramp_s**2)
     assert rows[0, :2].tolist() == pytest.approx([0.3, dq])
     assert rows[-1, 1] == target
@@ -222,10 +296,41 @@ def test_a_change_of_speed_is_smooth_and_then_lasts(dq: float, target: float) ->
 
 
 def test_a_speed_beyond_the_limit_is_refused() -> None:
+    plan_speed([joint()], [0.0], [0.0], [-4.5], period_s=PERIOD_S)
     with pytest.raises(MotionLimitError) as caught:
-        plan_speed([joint()], [0.0], [0.0], [-5.1], period_s=PERIOD_S)
+        plan_speed([joint()], [0.0], [0.0], [-4.51], period_s=PERIOD_S)
     error = caught.value
-    assert (error.code, error.value, error.limit) == ("speed-limit", -5.1, 5.0)
+    assert (error.code, error.value, error.limit) == ("speed-limit", -4.51, 4.5)
+
+
+@given(
+    q=st.floats(-1.98, 1.98),
+    dq=st.floats(-COMMANDED_MAX, COMMANDED_MAX),
+    target=st.floats(-COMMANDED_MAX, COMMANDED_MAX),
+    acceleration=accelerations,
+)
+def test_a_speed_with_room_can_be_stopped_from_in_its_range(
+    q: float, dq: float, target: float, acceleration: float | None
+) -> None:
+    each, late_s = joint(acceleration=acceleration), 0.08
+    low, high = position_range_rad(each)
+    chosen = speed_with_room(each, q, dq, target, (low, high), late_s=late_s)
+    # Never faster, and never the other way.
+    assert min(target, 0.0) <= chosen <= max(target, 0.0)
+
+    def rests(speed: float) -> float:
+        motion = plan_speed([each], [q], [dq], [speed], period_s=PERIOD_S)
+        reached = motion.row(motion.changing_cycles)[0] + speed * late_s
+        stop = stop_move([joint(-50.0, 50.0, acceleration)], [reached], [speed], period_s=PERIOD_S)
+        return stop.row(stop.cycles or 0)[0]
+
+    slack_rad = abs(chosen) * PERIOD_S + 1e-9  # of a ramp that ends between two cycles
+    if chosen:
+        assert low - slack_rad <= rests(chosen) <= high + slack_rad
+    faster = chosen + 1e-3 * target
+    if abs(faster) < abs(target) and low <= rests(0.0) <= high:
+        # Not slower than it must be.
+        assert not low + slack_rad <= rests(faster) <= high - slack_rad
 
 
 def test_standstill() -> None:
