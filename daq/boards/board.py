@@ -58,6 +58,8 @@ class Board:
 
     Attributes:
         command_timeout_ms: What commands that enable the system say by default.
+        lag_usual: A reply usually confirms the command that was sent so many before it,
+        lag_max: and at the latest, by the profile, the one so many before it.
         index: Of the last command.
         cured: How often a frozen echo showed that it was out of step, and it was brought back.
         outcome: How the last exchange went.
@@ -84,8 +86,8 @@ class Board:
         self._reply = reply_codec(profile, link.framing)
         behaviour, is_spi = profile.behaviour, link.framing is Framing.SPI
         self._lag_min = _SPI_LAG if is_spi else 0
-        self._lag_usual = _SPI_LAG if is_spi else behaviour.rs485_lag
-        self._lag_max = max(behaviour.reply_lag_max, self._lag_usual)
+        self.lag_usual = _SPI_LAG if is_spi else behaviour.rs485_lag
+        self.lag_max = max(behaviour.reply_lag_max, self.lag_usual)
         self.now_ns = now_ns
         self._is_misalignable = is_spi and behaviour.is_receiver_shifted
         self._frozen, self._frozen_max = 0, _FROZEN_MAX
@@ -209,7 +211,7 @@ class Board:
             raws = self._unpack(frame)
             echo, timestamp_ms = raws[self._echo_at], raws[self._timestamp_at]
             if (
-                echo == (self.index - self._lag_usual) & _INDEX_MASK
+                echo == (self.index - self.lag_usual) & _INDEX_MASK
                 and raws[0] & self._version_mask == self._version_bits
                 and 0 < (timestamp_ms - self._timestamp_raw) & _INDEX_MASK < _USUAL_STEP_MS
                 and frame.startswith(self._header)
@@ -300,16 +302,16 @@ class Board:
                 self.counters.late += 1
             else:
                 self.counters.lost_commands += 1
-        if lag <= self._lag_usual:
+        if lag <= self.lag_usual:
             return Outcome.OK
-        if progress or lag <= self._lag_max:
+        if progress or lag <= self.lag_max:
             return Outcome.LATE
         return Outcome.COMMAND_LOST
 
     @property
     def _is_before_first(self) -> bool:
         """Whether a reply may still have been made before our first command."""
-        return self._timestamp_ms is None and self.counters.exchanges <= self._lag_max
+        return self._timestamp_ms is None and self.counters.exchanges <= self.lag_max
 
     def _unconfirmed(self) -> Outcome:
         """Return what a sound reply is that confirms no newer command of ours."""
@@ -369,7 +371,7 @@ class Board:
     def _is_consequence(self, outcome: Outcome) -> bool:
         """Whether the exchange before this one explains what is wrong with it."""
         before = self._last_outcome
-        if outcome not in (Outcome.LATE, Outcome.COMMAND_LOST) or self._lag_max > self._lag_usual:
+        if outcome not in (Outcome.LATE, Outcome.COMMAND_LOST) or self.lag_max > self.lag_usual:
             return False
         # The command went down with its exchange; or it is the one already suspected.
         went_down = before in (Outcome.SILENT, Outcome.TRUNCATED)

@@ -22,6 +22,7 @@ from firmware_protocol.errors import ProtocolError, ProtocolVersionError, is_idl
 from firmware_protocol.fields import Fault, Framing
 from firmware_protocol.profile import Profile
 from firmware_protocol.profiles import MODE_BITS, PROFILES, STATUS_BITS
+from firmware_protocol.values import ReplyValues
 
 _ATTEMPTS = 4
 _QUESTIONS = 50
@@ -58,20 +59,29 @@ class _MeteredLink:
 
 
 class _Asked(Board):
-    """A board that is asked at a pace which every firmware can follow."""
+    """A board that is asked at a pace which every firmware can follow.
+
+    `mode_at_first` is the mode of the commands by which it is first made to answer, where only
+    commands do that.
+    """
 
     def __init__(
         self,
         name: str,
         profile: Profile,
-        link: _MeteredLink,
+        link: BoardLink,
         *,
         now_ns: Callable[[], int],
         sleep_until_ns: Callable[[int], None],
+        mode_at_first: int,
     ) -> None:
-        super().__init__(name, profile, link, command_timeout_ms=_LONGEST_TIMEOUT_MS, now_ns=now_ns)
-        self.metered = link
+        metered = _MeteredLink(link)
+        super().__init__(
+            name, profile, metered, command_timeout_ms=_LONGEST_TIMEOUT_MS, now_ns=now_ns
+        )
+        self.metered = metered
         self.sleep_until_ns = sleep_until_ns
+        self.mode_at_first = mode_at_first
 
     def pause(self) -> None:
         """Wait for the next question; not by a fixed grid: after a hold-up they would bunch."""
@@ -86,10 +96,17 @@ class _Asked(Board):
         frame = b""
         for number in range(old_news + _ATTEMPTS):
             self.pause()
-            frame = self.link.exchange(_question(self.profile, self.link.framing))
+            frame = self.link.exchange(self._question())
             if number >= old_news and codec.is_sound(frame):
                 break
         return frame
+
+    def _question(self) -> bytes:
+        codec = command_codec(self.profile, self.link.framing)
+        if self.link.framing is Framing.SPI:
+            return FILLER * codec.size  # its checksum is wrong
+        # An RS-485 board answers valid commands only.
+        return codec.encode(self.command(mode=self.mode_at_first))
 
     def wake(self, mode: int = 0, *, tries: int = _WAKE_UP_MAX) -> bool:
         """Send commands without any motor until one is confirmed; return whether one was."""
@@ -127,77 +144,120 @@ def diagnose_board(
 ) -> Iterator[Finding]:
     """Diagnose one board: presence, wire format, faults and whether commands arrive."""
     subject = f"board {name}"
-    metered = _MeteredLink(link)
 
     def make_board() -> _Asked:
-        return _Asked(name, profile, metered, now_ns=now_ns, sleep_until_ns=sleep_until_ns)
+        return _Asked(
+            name,
+            profile,
+            link,
+            now_ns=now_ns,
+            sleep_until_ns=sleep_until_ns,
+            mode_at_first=_harmless_mode(profile),
+        )
 
     try:
         yield from _diagnose(subject, make_board)
     except OSError as error:
-        failure: TransportError = transport_error(link.name, error)
-        yield Finding(
-            Level.PROBLEM, subject, str(failure), "check cable, power and driver", "failed"
-        )
+        yield _unreachable(subject, link, error)
+
+
+def find_obstacle(
+    name: str,
+    profile: Profile,
+    link: BoardLink,
+    *,
+    now_ns: Callable[[], int],
+    sleep_until_ns: Callable[[int], None],
+) -> Finding | None:
+    """Return why a board should not be sent commands, or would take none; None if it is fine.
+
+    Looks as `diagnose_board` does, but all of its commands have everything disabled (ES = 0). So
+    over RS-485, where only commands are answered, boards that ES = 0 rids of an error show none.
+    """
+    subject = f"board {name}"
+    board = _Asked(
+        name, profile, link, now_ns=now_ns, sleep_until_ns=sleep_until_ns, mode_at_first=0
+    )
+    try:
+        reply = _first_reply(subject, board)
+        problem = reply if isinstance(reply, Finding) else _state_problem(subject, board, reply)
+        if problem is None and not _is_heard(board):
+            problem = _deaf(subject, link)
+    except OSError as error:
+        problem = _unreachable(subject, link, error)
+    return problem
 
 
 def _diagnose(subject: str, make_board: Callable[[], _Asked]) -> Iterator[Finding]:
     board = make_board()
-    profile, link = board.profile, board.link
-    codec = reply_codec(profile, link.framing)
-    frame = board.ask_passively()
-    if _may_be_new(profile, frame):
-        # Before its first command a board may say nothing but zeros.
-        is_heard = board.wake(_harmless_mode(profile))
-        frame = board.ask_passively()
-        if not is_heard:
-            board.wake()  # it may hear what we cannot see
-    try:
-        reply = codec.decode(frame)
-    except ProtocolVersionError as error:
-        if link.framing is Framing.RS485:
-            board.wake()
-        fix = _fix_for_version(error.version)
-        yield Finding(Level.PROBLEM, subject, str(error), fix, "other-version")
+    reply = _first_reply(subject, board)
+    if isinstance(reply, Finding):
+        yield reply
         return
-    except ProtocolError:
-        yield _identify(subject, board, frame)
+    yield from _presence(subject, board.profile)
+    problem = _state_problem(subject, board, reply)
+    if problem is not None:
+        yield problem
         return
-    yield from _presence(subject, profile)
-    if fault := profile.fault_of(reply.status):
-        yield _faulty(subject, fault)
-        return
-    if reply.status & _MOTORS_ENABLED and link.framing is Framing.SPI:
-        yield Finding(
-            Level.PROBLEM,
-            subject,
-            "its motors are enabled: another program drives it, or ended without switching it off",
-            "stop that program, or switch the board off; the arm may fall",
-            "enabled",
-        )
-        return
-    is_heard = board.wake() or (link.framing is Framing.SPI and board.seek_step())
+    is_heard = _is_heard(board)
     if board.cured:
         text = (
             "it was out of step: it answered, but no command arrived, as after a transfer that was "
             "cut short; it is in step again"
         )
         yield Finding(Level.NOTE, subject, text, code="realigned")
-    yield _hearing(subject, make_board()) if is_heard else _deaf(subject, link)
+    yield _hearing(subject, make_board()) if is_heard else _deaf(subject, board.link)
+
+
+def _first_reply(subject: str, board: _Asked) -> ReplyValues | Finding:
+    """Return what the board reports of itself; or why that is not a reply of its profile."""
+    profile, link = board.profile, board.link
+    frame = board.ask_passively()
+    if _may_be_new(profile, frame):
+        # Before its first command a board may say nothing but zeros.
+        is_heard = board.wake(board.mode_at_first)
+        frame = board.ask_passively()
+        if not is_heard:
+            board.wake()  # it may hear what we cannot see
+    try:
+        return reply_codec(profile, link.framing).decode(frame)
+    except ProtocolVersionError as error:
+        if link.framing is Framing.RS485:
+            board.wake()
+        fix = _fix_for_version(error.version)
+        return Finding(Level.PROBLEM, subject, str(error), fix, "other-version")
+    except ProtocolError:
+        return _identify(subject, board, frame)
+
+
+def _state_problem(subject: str, board: _Asked, reply: ReplyValues) -> Finding | None:
+    """Return what the board reports that speaks against commands."""
+    if fault := board.profile.fault_of(reply.status):
+        return _faulty(subject, fault)
+    if reply.status & _MOTORS_ENABLED and board.link.framing is Framing.SPI:
+        return Finding(
+            Level.PROBLEM,
+            subject,
+            "its motors are enabled: another program drives it, or ended without switching it off",
+            "stop that program, or switch the board off; the arm may fall",
+            "enabled",
+        )
+    return None
+
+
+def _is_heard(board: _Asked) -> bool:
+    """Whether the board takes commands, perhaps after it was brought back in step."""
+    return board.wake() or (board.link.framing is Framing.SPI and board.seek_step())
+
+
+def _unreachable(subject: str, link: BoardLink, error: OSError) -> Finding:
+    failure: TransportError = transport_error(link.name, error)
+    return Finding(Level.PROBLEM, subject, str(failure), "check cable, power and driver", "failed")
 
 
 def _may_be_new(profile: Profile, frame: bytes) -> bool:
     """Whether this may be a board that has not had a command since it was powered."""
     return bool(frame) and profile.behaviour.is_blank_before_commands and is_blank(frame)
-
-
-def _question(profile: Profile, framing: Framing) -> bytes:
-    codec = command_codec(profile, framing)
-    if framing is Framing.SPI:
-        return FILLER * codec.size  # its checksum is wrong
-    # An RS-485 board answers valid commands only.
-    mode = _harmless_mode(profile)
-    return codec.encode(codec.make(mode=mode, timeout_ms=_LONGEST_TIMEOUT_MS if mode else 0))
 
 
 def _harmless_mode(profile: Profile) -> int:

@@ -7,12 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from daq.errors import ConfigError
-from hw_mocks.faults.script import FaultKind
-from tools.running.child import Child
-from tools.running.mock_options import add_board_options, add_mock_robot_options, make_mock
+from tools.running.mock_options import add_board_options, add_mock_robot_options
 from tools.running.options import MockOptions, RunOptions, add_run_options
 from tools.running.outcome import exit_code, result_json
-from tools.running.processes import OUR_COMMAND, end_with_parent
 from tools.running.real_time import run_loop
 from tools.shared.cli import (
     Verbs,
@@ -76,11 +73,6 @@ def _loop(arguments: argparse.Namespace) -> int:
 
 def _loop_on_mock(options: RunOptions, mock_options: MockOptions, is_json: bool) -> int:
     """Be the robot, for a loop in another process that opens its emulated devices."""
-    from tools.running.emulation import emulated_boards
+    from tools.running.on_mock import run_on_mock
 
-    mock, script = make_mock(mock_options, impossible=[FaultKind.UNPLUG, FaultKind.SKIP])
-    words = options.on_emulated_devices().to_argv(*["--json"] * is_json)
-    with Child() as child, emulated_boards(mock, script) as boards:
-        child.start([*OUR_COMMAND, *words], boards.environment, before=end_with_parent)
-        boards.serve(child.is_over)
-    return child.exit_code
+    return run_on_mock(mock_options, options.on_emulated_devices().to_argv(*["--json"] * is_json))

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from daq.boards.probe import diagnose_board
+from daq.boards.probe import diagnose_board, find_obstacle
 from daq.robot import load_robot
 from daq.system.findings import Finding, Level
 from firmware_protocol.codec import command_codec, reply_codec
@@ -240,3 +241,59 @@ def test_a_device_that_fails_while_asking() -> None:
     (finding,) = diagnose(ScriptedLink(fail))
 
     assert (finding.level, finding.code) == (Level.PROBLEM, "failed")
+
+
+# --- whether a board may be sent commands ---------------------------------------------------------
+
+
+def obstacle(link: ScriptedLink) -> Finding | None:
+    clock = VirtualClock()
+    return find_obstacle(
+        "elbow", ARM, link, now_ns=clock.now_ns, sleep_until_ns=clock.sleep_until_ns
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [(1 << 4 | 5, "error-5"), (0xC000 | 1 << 4, "enabled"), (3 << 4, "other-version")],
+)
+def test_an_obstacle_is_found_without_a_single_valid_command(status: int, code: str) -> None:
+    link = ScriptedLink(lambda _: reply_with(status))
+
+    found = obstacle(link)
+
+    assert found is not None
+    assert (found.level, found.code) == (Level.PROBLEM, code)
+    assert found.fix
+    assert link.commands == []
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_no_obstacle_on_a_new_board_and_nothing_enabled(profile: str) -> None:
+    """Also where doctor asks with ES = 1 and no motor, so that a latched error stays."""
+    mock, clock = MockRobot(load_robot("bench1"), profile=profile), VirtualClock()
+    (real,) = mock_links(mock, clock)
+    link, codec = ScriptedLink(real.exchange), command_codec(PROFILES[profile])
+
+    found = find_obstacle(
+        "bench",
+        PROFILES[profile],
+        link,
+        now_ns=clock.now_ns,
+        sleep_until_ns=clock.sleep_until_ns,
+    )
+
+    assert found is None
+    commands = [codec.decode(frame) for frame in link.sent if codec.is_sound(frame)]
+    assert commands
+    assert {(command.mode, command.timeout_ms) for command in commands} == {(0, 0)}
+
+
+def test_a_device_that_fails_is_an_obstacle() -> None:
+    def fail(_frame: bytes) -> bytes:
+        raise OSError(errno.EIO, "by a test")
+
+    found = obstacle(ScriptedLink(fail))
+
+    assert found is not None
+    assert found.code == "failed"

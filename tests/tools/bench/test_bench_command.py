@@ -118,7 +118,7 @@ def test_nothing_is_overwritten(measured: Path) -> None:
     ("words", "text"),
     [
         (("--joint", "joint9"), "joint9: "),
-        (("--speed-max", "7"), "4.75 rad/s"),
+        (("--speed-max", "7"), "4.5 rad/s"),
         (("--speed-min", "3", "--speed-max", "2"), "--speed-max 2"),
         (("--speeds", "1"), "--speeds 1:"),
         (("--dwell", "0"), "--dwell 0:"),
