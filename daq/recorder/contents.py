@@ -46,6 +46,8 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
         stem: Name of its first file, after which the others are named.
         first_seq: The first sample that belongs to it.
         first_t_ns: Monotonic clock at its first batch.
+        is_of_fault: Whether it holds a copy of what surrounds a fault; what the session asked to
+            record is recorded apart from that.
     """
 
     number: int
@@ -54,6 +56,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     stem: str
     first_seq: int
     first_t_ns: int
+    is_of_fault: bool = False
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True):

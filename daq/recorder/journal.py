@@ -10,6 +10,7 @@ import contextlib
 import errno
 import logging
 import os
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -43,6 +44,8 @@ from daq.system.locks import hold
 SUFFIX = ".journal"
 MODE = 0o640
 _CHUNK = 1 << 20
+_HEAD_RECORDS = 2
+"""The session, and the part."""
 _END_MAX = 1024
 """Bytes of the record that ends a journal, at most."""
 _logger = logging.getLogger(__name__)
@@ -341,6 +344,20 @@ def end_of(path: Path) -> End | None:
         return msgspec.json.decode(record.header, type=End)
     except msgspec.MsgspecError:
         return None
+
+
+def part_of(path: Path) -> Part | None:
+    """Return which part of what a journal holds; None if its head does not say.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    with path.open("rb") as file:
+        for record in islice(Scan(file.read), _HEAD_RECORDS):
+            if record.kind == KIND_PART:
+                with contextlib.suppress(msgspec.MsgspecError):
+                    return msgspec.json.decode(record.header, type=Part)
+    return None
 
 
 def session_of(path: Path) -> str:

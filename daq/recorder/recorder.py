@@ -1,9 +1,9 @@
 """The recorder: follows the loop's batches, fetches what it missed, outlasts a bad disk.
 
 Batches come from the stream or the spool; sequence numbers decide which are new. What neither has
-any more is a gap, which shows by the numbers of what is there. The headers say what to record. No
-ZeroMQ here, and no thread: `handle`, `handle_session` and `tick` are called by a daemon, or in
-lockstep by a run in virtual time.
+any more is a gap, which shows by the numbers of what is there. The headers say what to record, and
+which fault to save beside that. No ZeroMQ here, and no thread: `handle`, `handle_session` and
+`tick` are called by a daemon, or in lockstep by a run in virtual time.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from typing import NamedTuple
 
 from daq.recorder.converters import Converter
 from daq.recorder.disk import RESERVE_BYTES, Disk, explain
+from daq.recorder.faults.folder import FOLDER, FaultFolder
+from daq.recorder.faults.saving import FaultSaver
 from daq.recorder.files import RecordingFiles
 from daq.recorder.session_samples import sample_size
 from daq.recorder.spools import Spools
@@ -47,7 +49,8 @@ class Recorder:
     """Recorder of what one loop after another publishes.
 
     Args:
-        directory: Where recordings go. It must be there, and is never made here.
+        directory: Where recordings go, and in `faults` those of faults. It must be there, and is
+            never made here.
         spools: Where to fetch what was missed.
         converter: Turns finished journals into HDF5.
         report: Gets a `RecorderReport` twice a second.
@@ -89,6 +92,8 @@ class Recorder:
         self.files = RecordingFiles(
             self._disk, spools, converter, file_name=file_name, rotate_s=rotate_s, is_once=is_once
         )
+        folder = FaultFolder(directory / FOLDER, reserve_bytes=reserve_bytes)
+        self._faults = FaultSaver(folder, spools, converter)
         self._session: Session | None = None
         self._sample_size: int | None = None
         self._spool: SpoolReader | None = None
@@ -141,6 +146,8 @@ class Recorder:
                 self._look_for_more(now_s)
             elif now_s >= self._retry_s:
                 self._retry()
+            if self._spool is not None:
+                self._faults.save_due(self._spool)
             self._converter.poll()
         if now_s >= self._report_s and self._report is not None:
             self._report_s = now_s + _REPORT_EVERY_S
@@ -153,6 +160,8 @@ class Recorder:
         if self._end_session():
             self.adopt()  # of a loop that ended before it was heard of, too
         else:
+            if self._spool is not None:
+                self._faults.save(self._spool)
             self.files.give_up()
         if self._report is not None:
             self._report(self.status())
@@ -193,6 +202,7 @@ class Recorder:
             pending=self._converter.pending,
             free_bytes=self._disk.free_bytes(),
             problem=problem[:1000],
+            fault_file=str(self._faults.latest or "")[-2000:],
         )
 
     # --- sessions ---------------------------------------------------------------------------------
@@ -218,6 +228,7 @@ class Recorder:
         self._spool, self._session = spool, session
         self._sample_size = sample_size(session)
         self.files.is_adopting = False
+        self._faults.enter()
         self._heard_s = self._now_s()
         self._seen_end = {}
         self._next_seq = self.files.enter(session, data)
@@ -237,6 +248,7 @@ class Recorder:
         self.files.leave()
         self._spools.mark_recorded(session.session, self._next_seq)
         if spool is not None:
+            self._faults.save(spool)
             spool.close()
         if is_over:
             self._over.add(session.session)
@@ -297,6 +309,7 @@ class Recorder:
 
     def _take(self, header: Header, header_data: bytes, payload: bytes) -> bool:
         """Record a batch if it is new; False if that is not possible."""
+        self._faults.take(header.fault)
         if self._trouble is not None:
             return False
         if header.seq + header.count <= self._next_seq:

@@ -2,7 +2,7 @@
 
 A journal that nobody holds is completed from its session's spool, if that is still there, and
 converted. One of a session that lives and has not come to its end is left to the recorder, which
-continues it.
+continues it. The copy of a fault is converted as it is: it says nothing of what else was recorded.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from daq.errors import ConfigError, DaqError
 from daq.recorder.contents import End, JournalBusyError, JournalError
 from daq.recorder.conversion import Conversion, Progress, convert_journal
-from daq.recorder.journal import SUFFIX, Journal, end_of, session_of
+from daq.recorder.faults.folder import FaultFolder
+from daq.recorder.journal import SUFFIX, Journal, end_of, part_of, session_of
 from daq.recorder.spools import Spools
 from daq.samples.batches import BatchError, decode_header
 from firmware_protocol.errors import ProtocolError
@@ -50,6 +51,11 @@ def recover(path: Path, spools: Spools, *, progress: Progress | None = None) -> 
     `progress` is called with bytes read and bytes in all.
     """
     try:
+        part = part_of(path)
+        if part is not None and part.is_of_fault:
+            result = convert_journal(path, progress=progress)
+            FaultFolder(path.parent).keep_newest()
+            return result
         session = session_of(path)
         fetched, is_running = _complete(path, spools, session)
         if is_running:

@@ -1,6 +1,6 @@
-"""The spools of a robot's sessions, and how far each has been recorded.
+"""The spools of a robot's sessions, how far each has been recorded, and which faults were saved.
 
-How far is kept beside the spool, because recordings that are finished leave no journal: a recorder
+Both are kept beside the spool, because recordings that are finished leave no journal: a recorder
 that is started again must not record them a second time.
 """
 
@@ -17,7 +17,9 @@ from daq.samples.spool import SpoolError, SpoolReader
 from daq.system.runtime_directory import RuntimeDirectory
 
 _logger = logging.getLogger(__name__)
-_PREFIX, _RING_SUFFIX, _MARK_SUFFIX = "spool-", ".ring", ".recorded"
+_PREFIX, _RING_SUFFIX = "spool-", ".ring"
+_RECORDED, _FAULTS = ".recorded", ".faults"
+"""The marks of a session: its first sample that is not recorded, its last fault that was saved."""
 
 
 class Spools:
@@ -59,57 +61,70 @@ class Spools:
 
     def recorded_until(self, session: str) -> int:
         """Return the first sample of a session that is in no finished recording."""
-        mark = self._mark(session)
+        return self._read(self._beside(session, _RECORDED))
+
+    def mark_recorded(self, session: str, seq: int) -> None:
+        """Note that all samples in front of one are in finished recordings, or in none."""
+        self._write(self._beside(session, _RECORDED), seq)
+
+    def faults_saved(self, session: str) -> int:
+        """Return the number of the last fault of a session that was saved; 0 for none."""
+        return self._read(self._beside(session, _FAULTS))
+
+    def mark_fault_saved(self, session: str, number: int) -> None:
+        """Note that a fault was saved, or need not be."""
+        self._write(self._beside(session, _FAULTS), number)
+
+    def remove(self, session: str) -> None:
+        """Remove what a session left, once all of it is recorded."""
+        for suffix in (_RING_SUFFIX, _RECORDED, _FAULTS):
+            path = self._beside(session, suffix)
+            if path is not None:
+                with contextlib.suppress(OSError):
+                    path.unlink()
+
+    def remove_if_recorded(self, session: str) -> None:
+        """Remove what a dead session left, if it holds nothing that is not recorded or saved."""
+        spool = self.open(session) if session else None
+        if spool is None:
+            return
+        with spool:
+            until, faults = self.recorded_until(session), self.faults_saved(session)
+            is_wanted = any(_is_wanted(record, until, faults) for record in spool.read_from(until))
+            if is_wanted or spool.is_live():
+                return
+        self.remove(session)
+
+    def _beside(self, session: str, suffix: str) -> Path | None:
+        if self._runtime is None or not is_file_name(session):
+            return None
+        return self._runtime.path / f"{_PREFIX}{session}{suffix}"
+
+    def _read(self, mark: Path | None) -> int:
         try:
             return int(mark.read_text()) if mark else 0
         except (OSError, ValueError):
             return 0
 
-    def mark_recorded(self, session: str, seq: int) -> None:
-        """Note that all samples in front of one are in finished recordings, or in none."""
-        mark = self._mark(session)
+    def _write(self, mark: Path | None, number: int) -> None:
         if mark is None:
             return
         new = mark.with_name(f".{mark.name}.new")
         try:
-            new.write_text(str(seq))
+            new.write_text(str(number))
             new.rename(mark)
         except OSError as error:
             _logger.warning("%s: cannot be written: %s", mark, error.strerror)
 
-    def remove(self, session: str) -> None:
-        """Remove what a session left, once all of it is recorded."""
-        mark = self._mark(session)
-        if mark is None or self._runtime is None:
-            return
-        for path in (self._runtime.spool(session), mark):
-            with contextlib.suppress(OSError):
-                path.unlink()
 
-    def remove_if_recorded(self, session: str) -> None:
-        """Remove what a dead session left, if it holds nothing that is not recorded."""
-        spool = self.open(session) if session else None
-        if spool is None:
-            return
-        with spool:
-            until = self.recorded_until(session)
-            is_wanted = any(_is_wanted(record, until) for record in spool.read_from(until))
-            if is_wanted or spool.is_live():
-                return
-        self.remove(session)
-
-    def _mark(self, session: str) -> Path | None:
-        if self._runtime is None or not is_file_name(session):
-            return None
-        return self._runtime.path / f"{_PREFIX}{session}{_MARK_SUFFIX}"
-
-
-def _is_wanted(record: Record, until: int) -> bool:
+def _is_wanted(record: Record, recorded_until: int, faults_saved: int) -> bool:
     try:
         header = decode_header(record.header)
     except BatchError:
         return False
-    return header.recording is not None and header.seq + header.count > until
+    is_recorded = header.recording is None or header.seq + header.count <= recorded_until
+    is_saved = header.fault is None or header.fault.number <= faults_saved
+    return not (is_recorded and is_saved)
 
 
 def unattended(directory: Path, spools: Spools) -> list[Path]:

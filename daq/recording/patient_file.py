@@ -17,7 +17,9 @@ class PatientFile:
     """
 
     def __init__(self, path: Path) -> None:
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+        # Where others may write, a link would have us empty what it points to.
+        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+        self._descriptor = os.open(path, flags, 0o666)
         self._position = self._end = 0
         self._failure: BaseException | None = None
         self._unwritten: list[tuple[int, bytes]] = []

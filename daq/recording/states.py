@@ -20,7 +20,7 @@ class State(IntEnum):
     ACTIVE = 3
     """At least one joint is controlled."""
     STOPPING = 4
-    """The one safe stop: currents ramp to zero, then ES goes off."""
+    """The one safe stop: the arm is braked, or held, and lowered; at rest ES goes off."""
     FAULT = 5
     """ES off after a fault; `reset` leads back to idle."""
 

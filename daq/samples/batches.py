@@ -23,6 +23,10 @@ SCHEMA = 1
 BATCH_TOPIC = b"batch"
 SESSION_TOPIC = b"session"
 SAMPLES_PER_BATCH = 20
+FAULT_LEAD_S = 10.0
+"""How long before a fault what is saved of it begins."""
+FAULTS_APART_S = 60.0
+"""Of faults that come closer together only the first is saved."""
 HEADER_MAX = 1 << 20
 PAYLOAD_MAX = 1 << 24
 
@@ -69,6 +73,25 @@ class RecordingRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     first_seq: Count
 
 
+class FaultNote(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The latest fault whose samples are to be saved; it stands in every header from its trip on.
+
+    Attributes:
+        number: Counts the faults of a session that are saved, from 1.
+        code: What was wrong, in a word.
+        utc_ns: When, Unix time.
+        first_seq: The first sample to save.
+        end_seq: The sample behind the last; None while the robot is still stopping. If the session
+            ends before, all of it is saved.
+    """
+
+    number: Count
+    code: Word
+    utc_ns: Time
+    first_seq: Count
+    end_seq: Count | None = None
+
+
 class Header(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Header of a batch.
 
@@ -82,6 +105,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         utc_ns: The same moment, Unix time.
         recording: What to record, None for nothing. It holds for samples from its `first_seq` on.
         events: What happened since the last batch.
+        fault: What to save by itself because of a fault, None for nothing.
     """
 
     schema: Count
@@ -93,6 +117,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     utc_ns: Time
     recording: RecordingRequest | None = None
     events: tuple[Event, ...] = ()
+    fault: FaultNote | None = None
 
 
 class BoardInfo(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import signal
-import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -14,14 +12,16 @@ from daq.errors import ConfigError
 from daq.recorder.converters import ProcessConverter, conversion_command
 from daq.recorder.daemon import only_recorder, record
 from daq.recorder.disk import RESERVE_BYTES
+from daq.recorder.faults.folder import FOLDER, FaultFolder
 from daq.recorder.recorder import Recorder
 from daq.recorder.spools import Spools, unattended
+from daq.service.log_lines import log_to_stderr
 from daq.service.notify import Notifier
 from daq.stream.command_client import CommandClient
 from daq.stream.messages import Report
 from daq.system.runtime_directory import runtime_directory
+from daq.system.signals import ENDINGS, handled
 from tools.shared.cli import FAILED, OK, Verbs, add_json_option, add_verb, print_json, say
-from tools.shared.interrupts import ENDINGS, handled
 
 _EXAMPLE = """\
   armature run --robot laas4 --link mock --duration 3 --record run.h5
@@ -82,7 +82,7 @@ def _record(arguments: argparse.Namespace) -> int:
     runtime = runtime_directory(arguments.runtime, is_made=True)
     spools = Spools(runtime)
     converter = ProcessConverter(conversion_command(runtime))
-    _log_to_stderr()
+    log_to_stderr("daq.recorder")
     ended: list[int] = []
     heard = [number for number in ENDINGS if signal.getsignal(number) is not signal.SIG_IGN]
     with (
@@ -102,7 +102,7 @@ def _record(arguments: argparse.Namespace) -> int:
             since_utc_ns=arguments.since_ns,
         )
         recorder.adopt()
-        for journal in unattended(out, spools):
+        for journal in (*unattended(out, spools), *FaultFolder(out / FOLDER).journals()):
             if not arguments.since_ns or journal.stat().st_mtime_ns >= arguments.since_ns:
                 converter.start(journal)
         if file is None:
@@ -148,28 +148,6 @@ def _number_problems(rotate_s: float | None, reserve_mb: float) -> list[str]:
     if not 0 <= reserve_mb <= 1e9:
         problems.append(f"--reserve-mb {reserve_mb:g}: must lie between 0 and 1e9")
     return problems
-
-
-def _log_to_stderr() -> None:
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_JournalFormatter())
-    logger = logging.getLogger("daq.recorder")
-    logger.handlers = [handler]
-    logger.setLevel(logging.INFO)
-
-
-class _JournalFormatter(logging.Formatter):
-    """Plain lines; for the system's journal with their priority, as it reads it."""
-
-    _PRIORITIES = ((logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6))
-    _is_for_journal = "JOURNAL_STREAM" in os.environ
-
-    def format(self, record: logging.LogRecord) -> str:
-        text = record.getMessage()
-        if not self._is_for_journal:
-            return f"armature: {text}"
-        priority = next((p for level, p in self._PRIORITIES if record.levelno >= level), 7)
-        return f"<{priority}>{text}"
 
 
 # --- info -----------------------------------------------------------------------------------------

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from types import FrameType
 
 from daq.boards.board import Board
+from daq.control.torque_model import load_torque_model
 from daq.loop.process.event_log import EventLog, EventWriter
+from daq.loop.process.fault_watch import FaultWatch
 from daq.loop.process.watches import GatewayWatch
 from daq.loop.runner import Ending, Runner
 from daq.loop.schedule import Chore
@@ -32,6 +33,7 @@ from daq.stream.keys import Keys
 from daq.stream.messages import LoopStatus
 from daq.system.realtime import MonotonicClock, acquire_privileges, release_privileges
 from daq.system.runtime_directory import RuntimeDirectory, RuntimeLock
+from daq.system.signals import SAFE_STOPS, handled
 
 _OLD_SPOOLS_KEPT = 5
 _SESSION_EVERY = 50
@@ -52,6 +54,8 @@ class Options:
         profile: Wire format in place of the robot file's.
         is_mock: Whether no real motor can move.
         events_to: A pipe that gets the events, in place of a log.
+        fault_saver: The words of a program that saves the last fault from the spool, for when no
+            recorder runs; empty for none.
     """
 
     runtime: RuntimeDirectory
@@ -65,6 +69,7 @@ class Options:
     is_armed: bool = False
     is_mock: bool = False
     events_to: int | None = None
+    fault_saver: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +111,7 @@ class Daemon:
                 bind=options.bind,
                 keys=options.keys,
                 plotjuggler_port=options.plotjuggler_port,
+                errand=options.fault_saver,
             )
             stack.callback(gateway.close)
             clock = MonotonicClock(spin_ns=round(robot.timing.spin_us * 1e3))
@@ -121,9 +127,12 @@ class Daemon:
                 profile=options.profile,
                 is_armed=options.is_armed,
                 is_mock=options.is_mock,
+                # Loaded before anything is powered: it takes longer than a board waits.
+                model=load_torque_model(robot) if options.is_armed else None,
             )
             for old in options.runtime.spools[:-_OLD_SPOOLS_KEPT]:
-                old.unlink(missing_ok=True)
+                for left in options.runtime.path.glob(f"{old.stem}.*"):  # the recorder's marks, too
+                    left.unlink(missing_ok=True)
             self._spool = SpoolWriter(
                 options.runtime.spool(session.session),
                 frame_record(KIND_SESSION, self._session),
@@ -132,6 +141,16 @@ class Daemon:
             stack.callback(self._spool.close, unlink=False)
             self._commands = CommandPort(gateway.commands, self.loop.handler)
             self._gateway_watch = GatewayWatch(gateway, self.loop.cycle.events, now_ns=clock.now_ns)
+            self._fault_watch = FaultWatch(
+                self.loop.cycle.machine,
+                self.loop.cycle.events,
+                self.loop.recorder,
+                ask=gateway.run_errand if options.fault_saver else None,
+                now_ns=clock.now_ns,
+                utc_ns=clock.utc_ns,
+                period_s=PERIOD_NS * 1e-9,
+            )
+            self.loop.cycle.output.note_fault = self._fault_watch.note
             self._clock = clock
             gateway.wait_until_open()
             self._has_sockets = True
@@ -166,14 +185,9 @@ class Daemon:
         def end(number: int, _frame: FrameType | None) -> None:
             runner.end(number)
 
-        endings = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        previous = {number: signal.signal(number, end) for number in endings}
-        try:
+        # Until the very end: asked again, it still ends in order.
+        with handled(SAFE_STOPS, end):
             ending = self._run(runner)
-        finally:
-            # Last: asked again to end, it still ends in order.
-            for number, handler in previous.items():
-                signal.signal(number, handler)
         return Result(self.loop.status(), runner.elapsed_ns * 1e-9, ending)
 
     def _run(self, runner: Runner) -> Ending:
@@ -186,6 +200,7 @@ class Daemon:
                 return runner.run()
             finally:
                 release_privileges()
+                self._fault_watch.finish()
                 self._notifier.stopping()
 
     def _remove_sockets(self) -> None:
@@ -200,7 +215,7 @@ class Daemon:
         self._spool.write(frame_record(KIND_BATCH, header, payload))
 
     def _keep_house(self) -> None:
-        """Look after watchdog, session, recorder and gateway; called once per batch."""
+        """Look after watchdog, session, recorder, gateway and faults; called once per batch."""
         self._batches += 1
         interval_s = self._notifier.watchdog_interval_s
         if interval_s is not None:
@@ -212,6 +227,7 @@ class Daemon:
             self._gateway.publish_session(self._session)
         self.loop.recorder.check()
         self._gateway_watch.check()
+        self._fault_watch.check()
 
     _ping_ns = 0
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import signal
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from collections.abc import Iterator
 import msgspec
 
 from daq.samples.batches import Event
+from daq.system.signals import ignore_safe_stops
 
 QUIET_S = 10.0
 _PRIORITY = {"error": 3, "warning": 4, "info": 6}
@@ -129,8 +129,7 @@ class Digest:
 
 def main() -> int:
     """Read events from stdin, write lines to stderr."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
+    ignore_safe_stops()
     digest = Digest(has_priorities="JOURNAL_STREAM" in os.environ)
     decode = msgspec.json.Decoder(Event).decode
     pending = b""

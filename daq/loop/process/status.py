@@ -8,6 +8,7 @@ from collections.abc import Callable
 from daq.boards.board import Outcome
 from daq.loop.cycle import Cycle
 from daq.loop.io.loop_board import LoopBoard
+from daq.loop.lease_keeper import LeaseKeeper
 from daq.loop.process.watches import RecorderWatch
 from daq.loop.tracks.track import Track
 from daq.robot.description import DrivenRobot
@@ -26,6 +27,7 @@ class StatusMaker:
         session: Session,
         cycle: Cycle,
         recorder: RecorderWatch,
+        lease: LeaseKeeper,
         *,
         now_ns: Callable[[], int],
         dropped: Callable[[], int] = lambda: 0,
@@ -35,6 +37,7 @@ class StatusMaker:
         self._session = session
         self._cycle = cycle
         self._recorder = recorder
+        self._lease = lease
         self._now_ns = now_ns
         self._dropped = dropped
         self._is_mock = is_mock
@@ -50,6 +53,8 @@ class StatusMaker:
             state=machine.state.name.lower(),
             reason=machine.reason,
             is_fault_of_board=machine.is_tripped and machine.is_fault_of_board,
+            trip_code=machine.trip_code,
+            pause_ms=machine.pause_ms,
             session=session.session,
             robot=self._robot.name,
             link=session.link,
@@ -64,6 +69,7 @@ class StatusMaker:
             publish_dropped=self._dropped(),
             wake_us=cycle.wake.quantiles(),
             work_us=cycle.work.quantiles(),
+            held_by=self._lease.holder,
             is_at_rest=cycle.control.is_at_rest,
             trajectories=cycle.control.trajectories,
             joints=tuple(_joint(track, unit_of[track.axis]) for track in cycle.control.tracks),
@@ -93,6 +99,7 @@ def _joint(track: Track, unit: LoopBoard) -> JointStatus:
         torque_nm=axis.nm_per_a * axis.iq_a if is_known else None,
         iq_a=axis.iq_a if is_known else None,
         winding_temperature_degc=None if math.isnan(degc) else degc,
+        current_max_a=axis.isat_a,
     )
 
 

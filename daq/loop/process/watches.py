@@ -52,6 +52,8 @@ class RecorderWatch:
                 self._say(report.problem, severity="error")
             else:
                 self._say("the recorder's problem is over")
+        if before is not None and report.fault_file not in ("", before.fault_file):
+            self._say(f"the fault is saved in {report.fault_file}")
         missing = report.missing - (before.missing if before else 0)
         if missing > 0:
             self._say(f"{missing} samples could not be recorded", severity="error")

@@ -1,7 +1,8 @@
 """The keeper of a gateway: the program that `daq.stream.gateway.link` starts.
 
 A process that does next to nothing, so that nothing happens to it; the gateway is its child. One
-that breaks down or hangs is replaced. Both end when the loop does, however that ends.
+that breaks down or hangs is replaced. Both end when the loop does, however that ends. What the loop
+wants started meanwhile is started here (`daq.stream.gateway.errand`).
 """
 
 from __future__ import annotations
@@ -23,10 +24,12 @@ import msgspec
 
 from daq.errors import DaqError
 from daq.stream.errors import BindError
+from daq.stream.gateway.errand import Errand
 from daq.stream.gateway.packets import GatewayReport, GatewaySettings
 from daq.stream.gateway.process import Gateway, Pulse, send_report
 from daq.stream.keys import load_keys
 from daq.system.locks import FileLock, LockHeldError
+from daq.system.signals import ignore_safe_stops
 
 MEMORY_MAX_BYTES = 512 << 20
 """Frozen subscribers share what waits for them, so an honest crowd needs a tenth of it."""
@@ -41,10 +44,10 @@ _OOM_SCORE = 500
 
 def main() -> int:
     """Keep a gateway going as long as the loop is there."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # it ends with the loop, and not before
-    stream, commands = (socket.socket(fileno=int(word)) for word in sys.argv[1:3])
-    settings = msgspec.json.decode(sys.argv[3], type=GatewaySettings)
+    ignore_safe_stops()  # it ends with the loop, and not before
+    stream, commands, asked = (socket.socket(fileno=int(word)) for word in sys.argv[1:4])
+    settings = msgspec.json.decode(sys.argv[4], type=GatewaySettings)
+    errand = Errand(asked, settings.errand)
     try:
         # Held by us and by every gateway that we start.
         lock = _lock(Path(settings.lock))
@@ -61,7 +64,8 @@ def main() -> int:
             lock.sign()  # this one has to end before another can begin
             ends = {"stream": stream, "commands": commands}
             _serve(partial(Gateway, settings, keys, **ends, life=life, pulse=pulse), stream, life)
-        if not _keep(child, stream, pulse):
+        if not _keep(child, stream, pulse, errand):
+            errand.look()  # the loop may have asked for it with its last breath
             return 0
         # Soon, unless it breaks down again and again.
         is_lasting = time.monotonic() - began_s > _RESTART_MAX_S
@@ -69,13 +73,14 @@ def main() -> int:
         time.sleep(delay_s)
 
 
-def _keep(child: int, stream: socket.socket, pulse: Pulse) -> bool:
+def _keep(child: int, stream: socket.socket, pulse: Pulse, errand: Errand) -> bool:
     """Wait for the end of a gateway, or end it when it hangs; return whether another is needed."""
     hang_up = select.poll()
     hang_up.register(stream, 0)
     gone_s: float | None = None
     looks_in_vain = 0
     while True:
+        errand.look()
         looks_in_vain = 0 if pulse.was_felt() else looks_in_vain + 1
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:

@@ -39,6 +39,7 @@ class GatewayLink:
         bind: Further addresses `tcp://HOST:PORT`.
         keys: The robot's keys, needed for those.
         plotjuggler_port: Publish for PlotJuggler on this port of the loopback interface.
+        errand: A program that `run_errand` has started outside of this process; empty for none.
 
     Raises:
         ConfigError: An address that is open to everyone.
@@ -55,6 +56,7 @@ class GatewayLink:
         bind: Sequence[str] = (),
         keys: Keys | None = None,
         plotjuggler_port: int | None = None,
+        errand: Sequence[str] = (),
     ) -> None:
         further = [robot_endpoints(address) for address in bind]
         for endpoint in (end for ends in further for end in ends):
@@ -65,11 +67,13 @@ class GatewayLink:
             commands=(runtime.commands, *(ends.commands for ends in further)),
             keys=None if keys is None else str(keys.directory),
             plotjuggler_port=plotjuggler_port,
+            errand=tuple(errand),
         )
         self._stream, stream = make_pair()
         self.commands, commands = make_pair()
-        with stream, commands:
-            ends = (stream.fileno(), commands.fileno())
+        self._errand, asked = make_pair()
+        with stream, commands, asked:
+            ends = (stream.fileno(), commands.fileno(), asked.fileno())
             words = [*map(str, ends), msgspec.json.encode(settings).decode()]
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "daq.stream.gateway.keeper", *words],
@@ -131,6 +135,13 @@ class GatewayLink:
         """
         self._send(Kind.PLOT, b"%.6f" % t_s, self._encode_values(values))
 
+    def run_errand(self) -> bool:
+        """Have the errand's program started by the keeper; False if that cannot be asked."""
+        try:
+            return bool(self._errand.send(b"!"))
+        except OSError:
+            return False
+
     def read_report(self) -> GatewayReport | None:
         """Return what the gateway has said since the last time, None for nothing."""
         try:
@@ -154,6 +165,7 @@ class GatewayLink:
         """Let everything be published, and end the gateway."""
         self._stream.close()
         self.commands.close()
+        self._errand.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout_s)
         # A process that is left hangs.

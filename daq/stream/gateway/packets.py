@@ -57,6 +57,7 @@ class GatewaySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         commands: Endpoints of the command socket.
         keys: Directory of the robot's keys, needed for TCP.
         plotjuggler_port: Where to publish for PlotJuggler on this computer; None for nowhere.
+        errand: What the keeper starts when the loop asks for it; empty for nothing.
     """
 
     lock: str
@@ -64,6 +65,7 @@ class GatewaySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     commands: tuple[str, ...]
     keys: str | None = None
     plotjuggler_port: int | None = None
+    errand: tuple[str, ...] = ()
 
 
 class GatewayReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import struct
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -546,3 +547,39 @@ def test_a_request_that_waited_in_the_pair_is_refused(loop: Any) -> None:
 
     assert (number, json.loads(answer)["error"]["code"]) == (5, "too-late")
     assert loop.commands == []
+
+
+# --- errands --------------------------------------------------------------------------------------
+
+
+def errand_that_makes(path: Path) -> tuple[str, ...]:
+    return (sys.executable, "-c", f"open({str(path)!r}, 'a').write('done ')")
+
+
+def test_an_errand_is_run_each_time_it_is_asked_for(begin: Any, tmp_path: Path) -> None:
+    done = tmp_path / "done"
+    live = begin(errand=errand_that_makes(done))
+    for text in ("done ", "done done "):
+        assert live.link.run_errand()
+        wait_for(lambda text=text: done.exists() and done.read_text() == text)
+    wait_for(lambda: len(gateways(live.link)) == 1)  # none is left as a zombie
+
+
+def test_an_errand_is_run_when_a_loop_asks_with_its_last_breath(
+    runtime: RuntimeDirectory, tmp_path: Path
+) -> None:
+    done = tmp_path / "done"
+    link = GatewayLink(runtime, errand=errand_that_makes(done))
+    link.wait_until_open()
+    assert link.run_errand()
+    link.close()
+    wait_for(done.exists)
+
+
+def test_an_errand_that_cannot_be_run_harms_nobody(begin: Any, runtime: RuntimeDirectory) -> None:
+    live = begin(errand=("/not/there",))
+    assert live.link.run_errand()
+    time.sleep(0.3)
+    with CommandClient(runtime.commands) as client:
+        assert client.status()
+    assert len(gateways(live.link)) == 1
