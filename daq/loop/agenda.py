@@ -1,7 +1,7 @@
 """What a run does by itself, one thing after the other: enable, home, play, disable.
 
 For `armature run`, so that a demonstration or a test needs nobody to send commands. Each step goes
-through the same handler as a command from the socket.
+through the same handler as a command from the socket, and others command when all are done.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from daq.loop.own_commands import OwnCommands
 from daq.loop.setup import Loop
 from daq.recording.states import State
 from daq.stream import messages as m
@@ -29,14 +30,18 @@ class AgendaStep(NamedTuple):
 class Agenda:
     """Steps in their order.
 
+    Args:
+        loop: What they are for; it has not begun to take commands.
+        name: Who commands meanwhile, for people.
+
     Attributes:
         problem: Why it could not go on; empty while it can.
     """
 
     was_stopped = False  # stopping the loop stops nothing else
 
-    def __init__(self, loop: Loop) -> None:
-        self._handler = loop.handler
+    def __init__(self, loop: Loop, name: str = "the loop itself") -> None:
+        self._command = OwnCommands(loop, name)
         self._units = loop.cycle.units
         self._machine = loop.cycle.machine
         self._control = loop.cycle.control
@@ -96,8 +101,16 @@ class Agenda:
 
     def step(self) -> None:
         """Go on, if what was begun is done. Called now and then by the loop."""
+        if self.is_over:
+            self._command.release()
+        else:
+            self._go_on()
+
+    def _go_on(self) -> None:
         if self._machine.state in (State.STOPPING, State.FAULT):
             self._give_up("")
+        elif lost := self._command.why_lost():
+            self._give_up(str(lost))
         if self._current is not None and not self._current.is_done():
             return
         self._current = None
@@ -120,4 +133,4 @@ class Agenda:
     def _add(
         self, command: m.AnyCommand, is_done: Callable[[], bool], payload: bytes = b""
     ) -> None:
-        self._steps.append(AgendaStep(lambda: self._handler(command, payload), is_done))
+        self._steps.append(AgendaStep(lambda: self._command(command, payload), is_done))

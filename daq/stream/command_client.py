@@ -4,7 +4,8 @@
         robot.ask(Enable())
         print(robot.status().state)
 
-Not for use by several threads at once.
+Commands that need it are refused while somebody else holds the lease; `daq.stream.command_lease`
+keeps it for a script. Not for use by several threads at once.
 """
 
 from __future__ import annotations
@@ -21,7 +22,15 @@ from daq.errors import ConfigError
 from daq.stream.endpoints import connect, how_to_reach
 from daq.stream.errors import CommandRefusedError, CommandTimeoutError
 from daq.stream.keys import Keys
-from daq.stream.messages import Answer, AnyCommand, LoopStatus, PlayBegin, PlayRows, Status
+from daq.stream.messages import (
+    Answer,
+    AnyCommand,
+    LoopStatus,
+    PlayBegin,
+    PlayRows,
+    Refusal,
+    Status,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,10 +58,15 @@ class CommandClient:
 
     Raises:
         ConfigError: The endpoint or the keys cannot be used.
+
+    Attributes:
+        lease: Token under which commands are given; `daq.stream.command_lease` sets it.
     """
 
     def __init__(self, endpoint: str, *, keys: Keys | None = None) -> None:
         self.endpoint = endpoint
+        self.keys = keys
+        self.lease = ""
         self._last_id = 0
         self._context: zmq.Context[Any] = zmq.Context()
         self._socket = self._context.socket(zmq.DEALER)
@@ -85,9 +99,8 @@ class CommandClient:
             if answer.id != self._last_id:
                 continue  # too late, or to a command of `tell`
             if not answer.ok:
-                refusal = answer.error
-                code, message = (refusal.code, refusal.message) if refusal else ("failed", "")
-                raise CommandRefusedError(code, message)
+                refusal = answer.error or Refusal(code="failed", message="")
+                raise CommandRefusedError(refusal.code, refusal.message, refusal.held_by)
             if isinstance(command, Status):
                 return _decode_status(answer.result)
             return msgspec.json.decode(answer.result)
@@ -158,7 +171,11 @@ class CommandClient:
         # Another computer's clock says nothing here.
         is_here = self.endpoint.startswith("ipc://")
         expires_ns = max(1, round(deadline * 1e9)) if is_here else 0
-        data = _encode(msgspec.structs.replace(command, id=self._last_id, expires_ns=expires_ns))
+        data = _encode(
+            msgspec.structs.replace(
+                command, id=self._last_id, expires_ns=expires_ns, lease=self.lease
+            )
+        )
         try:
             self._socket.send_multipart([data, payload] if payload else [data], zmq.NOBLOCK)
         except zmq.Again:

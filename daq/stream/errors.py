@@ -3,6 +3,7 @@
 ```
 DaqError
 ├── RefusedError             a handler refuses a command (in the loop's process)
+│   └── LeaseError           because of who commands
 └── StreamError
     ├── BindError (OSError)              an endpoint cannot be opened
     ├── CommandRefusedError              the loop refused a command (at the client)
@@ -16,7 +17,12 @@ Wrong options and key files are a `ConfigError`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from daq.errors import DaqError
+
+if TYPE_CHECKING:
+    from daq.stream.messages import LeaseHolder
 
 
 class RefusedError(DaqError):
@@ -34,6 +40,18 @@ class RefusedError(DaqError):
         super().__init__(message, code=code)
 
 
+class LeaseError(RefusedError):
+    """A command is refused because of who commands: the code is `held` or `lease-lost`.
+
+    Attributes:
+        held_by: Who commands now; None for nobody.
+    """
+
+    def __init__(self, code: str, message: str, held_by: LeaseHolder | None) -> None:
+        self.held_by = held_by
+        super().__init__(code, message, reason=code)
+
+
 class StreamError(DaqError):
     """Base of what fails between the loop and its peers."""
 
@@ -43,10 +61,11 @@ class BindError(StreamError, OSError):
 
 
 class CommandRefusedError(StreamError):
-    """The loop refused a command; nothing has changed. Code and message as in `Refusal`."""
+    """The loop refused a command; nothing has changed. The attributes are those of `Refusal`."""
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, code: str, message: str, held_by: LeaseHolder | None = None) -> None:
         self.message = message
+        self.held_by = held_by
         super().__init__(message, code=code)
 
 

@@ -18,6 +18,8 @@ from daq.motion.playback import ROWS_MAX
 REQUEST_MAX = 16 << 10
 """Bytes of a request; larger ones are refused."""
 Text = Annotated[str, Meta(max_length=200)]
+HOLDER_NAME_MAX = 120
+LeaseToken = Annotated[str, Meta(pattern=r"^[0-9A-Za-z_-]{0,64}\Z")]
 JointNames = Annotated[tuple[Annotated[str, Meta(max_length=40)], ...], Meta(max_length=32)]
 PerJoint = Annotated[tuple[float, ...], Meta(max_length=32)]
 
@@ -29,6 +31,8 @@ class Command(
     tag_field="command",
     tag=lambda name: "".join(f"-{c.lower()}" if c.isupper() else c for c in name).lstrip("-"),
     forbid_unknown_fields=True,
+    # A loop of an older version refuses fields that it does not know, even in a stop.
+    omit_defaults=True,
 ):
     """Base of all commands.
 
@@ -36,10 +40,13 @@ class Command(
         id: Comes back in the answer.
         expires_ns: Not to be carried out after this moment of the robot computer's monotonic
             clock; 0 to leave that to the gateway.
+        lease: Token of the lease that the client holds; empty for none, which is enough while
+            nobody holds it. See `TakeLease`.
     """
 
     id: Annotated[int, Meta(ge=0, lt=1 << 53)] = 0
     expires_ns: Annotated[int, Meta(ge=0, lt=1 << 62)] = 0
+    lease: LeaseToken = ""
 
 
 class Status(Command, frozen=True, kw_only=True):
@@ -62,6 +69,29 @@ class Reset(Command, frozen=True, kw_only=True):
     """Fault → idle."""
 
 
+class TakeLease(Command, frozen=True, kw_only=True):
+    """Become the only one who commands, under a token of one's own choice that nobody can guess.
+
+    Lapses when it is not renewed for 2 s. Commands without its token are refused meanwhile (code
+    `held`), except those that anybody may give: status, stop, disable and marks.
+
+    Attributes:
+        name: Who that is, for people: printable, `daq.stream.requests` checks it.
+        takes_over: Take it from whoever holds it. Who held it is told by their next refusal.
+    """
+
+    name: Annotated[str, Meta(min_length=1, max_length=HOLDER_NAME_MAX)]
+    takes_over: bool = False
+
+
+class RenewLease(Command, frozen=True, kw_only=True):
+    """Keep the lease for another 2 s; commands under its token do that, too."""
+
+
+class ReleaseLease(Command, frozen=True, kw_only=True):
+    """Give the lease back."""
+
+
 class SetMode(Command, frozen=True, kw_only=True):
     """Change what joints do. Needs ready or active.
 
@@ -71,12 +101,15 @@ class SetMode(Command, frozen=True, kw_only=True):
         target: One value per joint in the mode's unit (rad, rad/s, A, N·m); none for off and hold.
         duration_s: How long a move to a position takes; 0 for as long as half the speed
             limit takes.
+        ends_with_lease: Come to hold when the lease ends under which this is asked for, however it
+            ends: lapsed, given back or taken over.
     """
 
     mode: Annotated[str, Meta(max_length=20)]
     joints: JointNames = ()
     target: PerJoint = ()
     duration_s: Annotated[float, Meta(ge=0, le=600)] = 0.0
+    ends_with_lease: bool = False
 
 
 class SetGains(Command, frozen=True, kw_only=True):
@@ -128,7 +161,13 @@ class PlayRows(Command, frozen=True, kw_only=True):
 
 
 class PlayStart(Command, frozen=True, kw_only=True):
-    """Move smoothly from the present posture to the first row, then play. Needs homing."""
+    """Move smoothly from the present posture to the first row, then play. Needs homing.
+
+    Attributes:
+        ends_with_lease: As in `SetMode`.
+    """
+
+    ends_with_lease: bool = False
 
 
 class PlayStop(Command, frozen=True, kw_only=True):
@@ -169,6 +208,7 @@ class RecorderReport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         pending: Recordings that are still being turned into HDF5.
         free_bytes: Room on the disk.
         problem: What is wrong and what to do, empty when nothing is.
+        fault_file: Where it has saved a fault the last time, empty before.
     """
 
     state: Annotated[str, Meta(max_length=20)]
@@ -180,6 +220,7 @@ class RecorderReport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     pending: int = 0
     free_bytes: int = 0
     problem: Annotated[str, Meta(max_length=1000)] = ""
+    fault_file: Annotated[str, Meta(max_length=2000)] = ""
 
 
 class Report(Command, frozen=True, kw_only=True):
@@ -194,6 +235,9 @@ AnyCommand = (
     | Disable
     | Stop
     | Reset
+    | TakeLease
+    | RenewLease
+    | ReleaseLease
     | SetMode
     | SetGains
     | Home
@@ -208,18 +252,29 @@ AnyCommand = (
 )
 
 
-class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+class LeaseHolder(msgspec.Struct, frozen=True, kw_only=True):
+    """Who commands, and since when: Unix time, and how long ago that was."""
+
+    name: str
+    since_utc_ns: int
+    held_s: float
+
+
+class Refusal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Why a command was not carried out; nothing has changed.
 
     Attributes:
         code: For programs: `malformed`, `oversized`, `unknown`, `out-of-limit`, `not-now`,
-            `not-homed`, `failed`; from the gateway also `no-answer` (the loop is silent),
-            `too-late` and `too-many` (requests are waiting).
+            `not-homed`, `held` (somebody else commands), `lease-lost` (ours was taken over or has
+            lapsed), `failed`; from the gateway also `no-answer` (the loop is silent), `too-late`
+            and `too-many` (requests are waiting).
         message: For people: what, value and limit, what to do.
+        held_by: With the codes `held` and `lease-lost`, who commands now; None for nobody.
     """
 
     code: str
     message: str
+    held_by: LeaseHolder | None = None
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -242,6 +297,9 @@ class JointStatus(msgspec.Struct, frozen=True, kw_only=True):
     torque_nm: float | None
     iq_a: float | None
     winding_temperature_degc: float | None
+    current_max_a: float | None = None
+    """What its motor may have now: less than the robot file allows before homing, and near its
+    temperature limit."""
 
 
 class BoardStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -273,6 +331,10 @@ class LoopStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Why it is in this state, for example what stopped it."""
     is_fault_of_board: bool = False
     """Whether it is in a fault that was a board's, its device's or its link's."""
+    trip_code: str = ""
+    """What stopped it the last time, in a word; empty before."""
+    pause_ms: int = 0
+    """How long the computer had paused just before that; 0 if it had not."""
     session: str
     robot: str
     link: str
@@ -289,6 +351,8 @@ class LoopStatus(msgspec.Struct, frozen=True, kw_only=True):
     publish_dropped: int
     wake_us: Quantiles
     work_us: Quantiles
+    held_by: LeaseHolder | None = None
+    """Who commands; None for nobody, so that anybody may."""
     is_at_rest: bool
     """Whether every joint's reference stands still."""
     trajectories: int

@@ -15,7 +15,7 @@ from typing import Annotated, NamedTuple, get_args
 import msgspec
 from msgspec import Meta
 
-from daq.stream.errors import RefusedError
+from daq.stream.errors import LeaseError, RefusedError
 from daq.stream.gateway.packets import PAYLOAD_MAX, RawRequest
 from daq.stream.messages import (
     REQUEST_MAX,
@@ -25,6 +25,7 @@ from daq.stream.messages import (
     RecordStart,
     Refusal,
     Stop,
+    TakeLease,
 )
 
 Handler = Callable[[AnyCommand, bytes], object]
@@ -104,6 +105,9 @@ def read_request(data: bytes, payload: bytes | None) -> ClientRequest:
         raise BadRequestError("malformed", f"{name} {need} binary part", command.id)
     if isinstance(command, RecordStart) and not _RECORDING_NAME.fullmatch(command.name):
         raise BadRequestError("malformed", _NAME_RULE, command.id)
+    if isinstance(command, TakeLease) and not command.name.isprintable():
+        # It is shown on other people's terminals.
+        raise BadRequestError("malformed", "a holder's name is of printable characters", command.id)
     return ClientRequest(command, payload or b"")
 
 
@@ -150,7 +154,8 @@ def carry_out(request: RawRequest, handler: Handler, *, expires_ns: int = 0) -> 
 
 def refuse(id: int, error: RefusedError) -> bytes:  # noqa: A002 - the answer's own word
     """Return the answer to a command that was refused."""
-    refusal = Refusal(code=error.code, message=error.message[:_MESSAGE_MAX])
+    held_by = error.held_by if isinstance(error, LeaseError) else None
+    refusal = Refusal(code=error.code, message=error.message[:_MESSAGE_MAX], held_by=held_by)
     return _encode(Answer(id=id, ok=False, error=refusal))
 
 

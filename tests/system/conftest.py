@@ -47,12 +47,11 @@ class Program:
         with self._out.open("wb") as out, self._err.open("wb") as err:
             self.process = subprocess.Popen(
                 command,
-                stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
                 env=environment,
                 start_new_session=True,
-                **{"cwd": PROJECT, **options},
+                **{"cwd": PROJECT, "stdin": subprocess.DEVNULL, **options},
             )
 
     @property
@@ -140,8 +139,15 @@ class Lab:
         return self.ask("send", *words)
 
     def accept(self, *words: str | Path) -> Any:
-        """`armature send … --json`, which must be accepted; its result."""
-        result = self.send(*words, "--json")
+        """`armature send … --json`, which must be accepted; its result.
+
+        What the loop does by itself (`run --enable`) is waited for.
+        """
+        for _ in range(20):
+            result = self.send(*words, "--json")
+            if result.exit_code == 0 or result.json["error"]["code"] != "held":
+                break
+            time.sleep(0.1)
         assert result.exit_code == 0, result
         return result.json["result"]
 

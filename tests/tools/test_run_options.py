@@ -24,6 +24,7 @@ OPTIONS = st.builds(
     is_armed=st.booleans(),
     duration_s=st.none() | st.floats(1e-3, 1e7),
     runtime=PATHS,
+    faults=PATHS,
     command_timeout_ms=st.none() | st.integers(-5, 300),
     enables=st.booleans(),
     homes=st.booleans(),
@@ -65,6 +66,7 @@ def test_nothing_is_left_out() -> None:
         **{"robot": "r", "link": "spi", "profile": "arm", "duration_s": 2.0},
         **{"runtime": Path("rt"), "command_timeout_ms": 7, "play": Path("p"), "bench": Path("b")},
         **{"bind": ("tcp://h:1",), "keys": Path("k"), "plotjuggler_port": 9, "recording": "n"},
+        "faults": Path("f"),
         "ends_on_fault": False,
     }
     assert set(strange) == {field.name for field in dataclasses.fields(RunOptions)}

@@ -42,7 +42,9 @@ def make_agenda(
         return BenchRun(loop, read_plan(options.bench), following_error_max_rad=limit_rad)
     if not options.moves:
         return None
-    agenda = Agenda(loop)
+    flags = {"--enable": options.enables, "--home": options.homes, "--play": options.play}
+    given = ", ".join(option for option, is_given in flags.items() if is_given)
+    agenda = Agenda(loop, f"the loop itself ({given})")
     agenda.enable()
     agenda.hold()
     if options.homes or trajectory is not None:
@@ -56,6 +58,8 @@ def agenda_problem(agenda: Agenda | BenchRun | None, result: Result) -> str:
     """Return why a run has not done what it was asked for; empty if it has."""
     if agenda is None or (agenda.was_stopped and result.ending is Ending.INTERRUPTED):
         return ""  # Ctrl-C speaks for itself
-    if agenda.problem or result.ending is not Ending.TIME_IS_OVER or not agenda.unfinished:
+    if agenda.problem or not agenda.unfinished or result.ending is Ending.INTERRUPTED:
         return agenda.problem
-    return f"the time was over before {agenda.unfinished} was: give a longer --duration"
+    if result.ending is Ending.TIME_IS_OVER:
+        return f"the time was over before {agenda.unfinished} was: give a longer --duration"
+    return f"{agenda.unfinished} was stopped before its end: {result.status.reason}"

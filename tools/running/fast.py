@@ -6,11 +6,11 @@ byte in its datasets.
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable
 from pathlib import Path
 
 from daq.bench.run import BenchRun
+from daq.control.torque_model import load_torque_model
 from daq.links.address import LinkAddress, LinkKind
 from daq.loop.process.daemon import Result
 from daq.loop.runner import Runner
@@ -20,6 +20,7 @@ from daq.recorder.converters import InlineConverter
 from daq.recorder.recorder import Recorder
 from daq.recorder.spools import Spools
 from daq.samples.batches import Event, encode_session
+from daq.system.signals import SAFE_STOPS, handled
 from hw_mocks.faults.script import FaultKind
 from tools.running.agenda import agenda_problem, make_agenda, read_play_file
 from tools.running.boards import make_run_session, open_boards
@@ -28,7 +29,6 @@ from tools.running.mock_options import make_mock
 from tools.running.options import MockOptions, RunOptions
 from tools.running.outcome import exit_code, result_json
 from tools.running.robot_as_run import with_command_timeout
-from tools.shared.interrupts import handled
 from tools.shared.progress import progress_bar
 
 
@@ -77,6 +77,7 @@ def run_fast(
             listener=_one_by_one(listener or Teller()),
             profile=options.profile,
             is_mock=True,
+            model=load_torque_model(robot),
         )
         if recorder:
             loop.cycle.output.start_recording(target.stem if target else "")
@@ -101,7 +102,7 @@ def run_fast(
                 is_over=lambda: options.ends_when_done and agenda is not None and agenda.is_over,
             )
             # Ctrl-C ends it as in real time: with a safe stop and a complete recording.
-            with handled((signal.SIGINT, signal.SIGTERM), lambda number, _: runner.end(number)):
+            with handled(SAFE_STOPS, lambda number, _: runner.end(number)):
                 ending = runner.run()
         if recorder:
             recorder.finish()

@@ -26,6 +26,13 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         "--runtime", type=Path, metavar="DIR", help="directory of the sockets and the spool"
     )
     parser.add_argument(
+        "--faults",
+        type=Path,
+        metavar="DIR",
+        help="where the last 10 s before a fault are saved when no recorder runs (default: "
+        "armature/faults in the user's state directory)",
+    )
+    parser.add_argument(
         "--command-timeout-ms",
         type=int,
         metavar="MS",
@@ -63,6 +70,7 @@ class RunOptions:
         is_armed: Whether real motors may be enabled.
         duration_s: End after so long; None for never.
         runtime: Directory of the sockets and the spool; None for the usual one.
+        faults: Where faults are saved when no recorder runs; None for the user's state directory.
         command_timeout_ms: Of all boards, in place of the robot file's.
         enables: Enable, calibrate and hold by itself.
         homes: Then find every joint's zero.
@@ -79,6 +87,7 @@ class RunOptions:
     is_armed: bool = False
     duration_s: float | None = None
     runtime: Path | None = None
+    faults: Path | None = None
     command_timeout_ms: int | None = None
     enables: bool = False
     homes: bool = False
@@ -100,6 +109,7 @@ class RunOptions:
             is_armed=arguments.arm,
             duration_s=arguments.duration,
             runtime=arguments.runtime,
+            faults=arguments.faults,
             command_timeout_ms=arguments.command_timeout_ms,
             enables=arguments.enable,
             homes=arguments.home,
@@ -136,7 +146,7 @@ class RunOptions:
     @property
     def has_end(self) -> bool:
         """Whether the run is incomplete when somebody interrupts it."""
-        return self.duration_s is not None or self.bench is not None
+        return any(end is not None for end in (self.duration_s, self.play, self.bench))
 
     def on_emulated_devices(self) -> Self:
         """Return the same for a loop that opens a mock's emulated SPI devices.
@@ -160,6 +170,7 @@ class RunOptions:
             "--profile": self.profile,
             "--duration": self.duration_s,
             "--runtime": self.runtime,
+            "--faults": self.faults,
             "--command-timeout-ms": self.command_timeout_ms,
             "--play": self.play,
             "--bench": self.bench,

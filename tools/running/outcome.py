@@ -15,6 +15,8 @@ def result_json(result: Result) -> dict[str, object]:
         "session": status.session,
         "state": status.state,
         "reason": status.reason,
+        "trip_code": status.trip_code,
+        "pause_ms": status.pause_ms,
         "ending": result.ending.name.lower().replace("_", "-"),
         "is_virtual": status.is_virtual,
         "elapsed_s": result.elapsed_s,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from daq.errors import ConfigError
 from daq.links.address import LinkKind
 from daq.loop.process.daemon import Daemon, Options, Result
+from daq.recorder.faults.command import saver_command
 from daq.robot.load import load_robot
 from daq.stream.keys import load_keys
 from daq.system.runtime_directory import runtime_directory
@@ -69,6 +70,7 @@ def run_loop(options: RunOptions, *, events_to: int | None = None) -> tuple[Resu
                 is_armed=options.is_armed or is_mock,
                 is_mock=is_mock,
                 events_to=events_to,
+                fault_saver=saver_command(runtime, session.session, options.faults),
             ),
         )
         say(f"armature: loop {session.session} of robot {robot.name} in {runtime.path}")

@@ -20,6 +20,7 @@ import msgspec
 
 from daq.recorder.journal import journal_of
 from daq.system.runtime_directory import RuntimeDirectory, runtime_directory
+from daq.system.signals import SAFE_STOPS, handled
 from hw_mocks.faults.script import FaultKind
 from tools.running.emulation import EmulatedBoards, emulated_boards
 from tools.running.events import EventPipe, Listener
@@ -27,7 +28,6 @@ from tools.running.mock_options import make_mock
 from tools.running.options import MockOptions, RunOptions
 from tools.running.processes import Process
 from tools.shared.cli import FAILED, INTERRUPTED, OK, USAGE, say
-from tools.shared.interrupts import ENDINGS, handled
 
 _START_MAX_S = 30.0
 _FINISH_MAX_S = 600.0
@@ -86,7 +86,7 @@ class _Supervision:
         self._has_started = False
         # Before anything is started: a signal must not leave it without us.
         self._signals = ExitStack()
-        self._signals.enter_context(handled(ENDINGS, self._end))
+        self._signals.enter_context(handled(SAFE_STOPS, self._end))
         if self._target is not None:
             words = ["record", "--out", str(self._target.parent), "--file", str(self._target)]
             # What earlier runs left is not part of this one.

@@ -6,6 +6,7 @@ What can move a motor needs `--arm`, except on a mock.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import math
 import re
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from typing import TypeVar
 
 from daq.recording.states import MODE_NAMES, SETTABLE_MODES, Mode
 from daq.stream.command_client import CommandClient
+from daq.stream.command_lease import CommandLease
 from daq.stream.errors import CommandRefusedError, StreamError
 from daq.stream.messages import (
     AnyCommand,
@@ -26,6 +28,7 @@ from daq.stream.messages import (
     RecordMark,
     RecordStart,
     RecordStop,
+    RenewLease,
     Reset,
     SetGains,
     SetMode,
@@ -89,6 +92,8 @@ _SUMMARIES = {
     "status": "the same as `armature status`",
 }
 _MOVING = ("enable", "mode", "gains", "home", "play")
+_FOR_EVERYBODY = ("disable", "stop", "record mark", "status")
+"""What needs no lease."""
 
 
 def add_to(verbs: Verbs, summary: str) -> None:
@@ -136,10 +141,16 @@ def _add(actions: Verbs, action: str) -> argparse.ArgumentParser:
     )
     # "-0.1,0.2" and "-1e-3" are numbers, not options.
     parser._negative_number_matcher = re.compile(r"-\.?[0-9]")  # noqa: SLF001
-    parser.set_defaults(action=action, arm=False, wait=False, duration=0.0, watch=None)
+    parser.set_defaults(action=action, arm=False, wait=False, take=False, duration=0.0, watch=None)
     if action in _MOVING:
         parser.add_argument(
             "--arm", action="store_true", help="yes, move the motors of a real robot"
+        )
+    if action not in _FOR_EVERYBODY:
+        parser.add_argument(
+            "--take",
+            action="store_true",
+            help="take over from whoever commands the robot; `armature status` says who",
         )
     if action in WAITS:
         parser.add_argument(
@@ -185,7 +196,7 @@ def _send(arguments: argparse.Namespace) -> int:
             return USAGE
         # A loop that is being started is waited for, too.
         patience_s = min(_PATIENCE_S, math.inf if arguments.timeout is None else arguments.timeout)
-    with open_client(reach, patience_s) as client:
+    with open_client(reach, patience_s) as client, contextlib.ExitStack() as stack:
         status: LoopStatus | None = None
         duration_s = arguments.duration
         try:
@@ -193,30 +204,59 @@ def _send(arguments: argparse.Namespace) -> int:
                 status = client.status()
                 if not _may_move(action, status, reach, is_armed=arguments.arm):
                     return USAGE
-                if action == "play":
-                    duration_s = _upload(client, arguments.file, status)
+            if _keeps_lease(action, is_long=arguments.wait or arguments.take):
+                name = f"armature send {action}"
+                stack.enter_context(CommandLease(client, name, takes_over=arguments.take))
+            if action == "play" and status is not None:
+                duration_s = _upload(client, arguments.file, status)
             result = client.ask(command)
         except CommandRefusedError as error:
-            say(f"armature: {action} refused ({error.code}): {error.message}")
-            if is_json:
-                refusal = {"code": error.code, "message": error.message}
-                print_json({"action": action, "ok": False, "error": refusal})
+            _show_refusal(action, error, is_json=is_json)
             return FAILED
         exit_code, ending = OK, "accepted"
         if arguments.wait:
             exit_code, ending = wait_until(
                 client, action, before=status, timeout_s=arguments.timeout, duration_s=duration_s
             )
+            _say_if_lease_was_lost(client)
     if action == "record start" and not (result or {}).get("has_recorder", True):
         say("armature: warning: no recorder reports: start `armature record` within 60 s")
-    is_ok = exit_code == OK
     if is_json:
-        print_json({"action": action, "ok": is_ok, "ending": ending, "result": result})
-    if not is_ok:
-        say(f"armature: {action}: {ending}")
-    elif not is_json:
+        answer = {"action": action, "ok": exit_code == OK, "ending": ending, "result": result}
+        print_json(answer)
+    elif exit_code == OK:
         print(f"{action}: {ending}")
+    if exit_code != OK:
+        say(f"armature: {action}: {ending}")
     return exit_code
+
+
+def _keeps_lease(action: str, *, is_long: bool) -> bool:
+    """Whether others are kept away until the command ends; one request alone cannot be disturbed.
+
+    A trajectory is handed over in many.
+    """
+    return action not in _FOR_EVERYBODY and (is_long or action == "play")
+
+
+def _show_refusal(action: str, error: CommandRefusedError, *, is_json: bool) -> None:
+    say(f"armature: {action} refused ({error.code}): {error.message}")
+    if is_json:
+        refusal: dict[str, object] = {"code": error.code, "message": error.message}
+        if error.held_by is not None:
+            refusal["held_by"] = error.held_by
+        print_json({"action": action, "ok": False, "error": refusal})
+
+
+def _say_if_lease_was_lost(client: CommandClient) -> None:
+    """Say that somebody else took over, which may be why something was waited for in vain."""
+    if client.lease:
+        try:
+            client.ask(RenewLease())
+        except CommandRefusedError as error:
+            say(f"armature: {error.message}")
+        except StreamError:
+            return  # the wait has said that nobody answers
 
 
 def _may_move(action: str, status: LoopStatus, reach: Reach, *, is_armed: bool) -> bool:

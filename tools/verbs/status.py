@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from daq.errors import ConfigError
 from daq.stream.command_client import CommandClient
 from daq.stream.errors import CommandTimeoutError
-from daq.stream.messages import LoopStatus, Quantiles
+from daq.stream.messages import LeaseHolder, LoopStatus, Quantiles
 from tools.shared.cli import OK, Verbs, add_json_option, add_verb, make_console, print_json
 from tools.shared.reach import Reach, add_reach_options, open_client
 
@@ -94,6 +94,7 @@ def _summary(status: LoopStatus) -> RenderableType:
     rows: list[tuple[str, str | Text]] = [
         ("state", Text.assemble((status.state, style), f"  {status.reason}")),
         ("robot", f"{status.robot} on {status.link}{', virtual time' * status.is_virtual}"),
+        ("commanded by", _holder(status.held_by)),
         ("running", f"{status.uptime_s:.1f} s, session {status.session}"),
         (
             "cycles",
@@ -118,6 +119,13 @@ def _quantiles(times: Quantiles) -> str:
     )
 
 
+def _holder(holder: LeaseHolder | None) -> str:
+    if holder is None:
+        return "whoever sends a command"
+    since = time.strftime("%H:%M:%S UTC", time.gmtime(holder.since_utc_ns // 1_000_000_000))
+    return f"{holder.name} since {since}, for {holder.held_s:.0f} s"
+
+
 def _recorder(status: LoopStatus) -> str:
     report, age_s = status.recorder, status.recorder_age_s
     if report is None or age_s is None:
@@ -127,6 +135,8 @@ def _recorder(status: LoopStatus) -> str:
         parts.append(f"{report.written} samples in {report.file}, missing {report.missing}")
     elif report.file:
         parts.append(f"the last file was {report.file}")
+    if report.fault_file:
+        parts.append(f"the last fault is in {report.fault_file}")
     if report.pending:
         parts.append(f"{report.pending} to be finished")
     if report.problem:

@@ -40,6 +40,7 @@ from daq.stream.messages import (
     LoopStatus,
     Quantiles,
     RecorderReport,
+    RenewLease,
     Status,
 )
 from daq.stream.requests import carry_out
@@ -135,6 +136,8 @@ class FakeLoop:
         self.status = make_status()
         self.later: list[LoopStatus | RefusedError] = []
         self.refusal: RefusedError | None = None
+        self.lost: RefusedError | None = None
+        """What the renewals of a lease are refused with."""
         self.result: object = None
 
     def __call__(self, command: AnyCommand, payload: bytes) -> object:
@@ -149,6 +152,8 @@ class FakeLoop:
             return self.status
         if self.refusal is not None:
             raise self.refusal
+        if self.lost is not None and isinstance(command, RenewLease):
+            raise self.lost
         return self.result
 
     def told(self, *kinds: type) -> list[AnyCommand]:

@@ -47,6 +47,21 @@ BAD = {
     "slow numbers": (b'{"command": "set-mode", "target": [' + b"5e-324," * 30, "malformed", 0),
     "oversized": (b" " * (REQUEST_MAX + 1), "oversized", 0),
     "binary part": (b'{"command": "play-rows", "first": 0, "id": 7}', "malformed", 7),
+    "odd token": (b'{"command": "enable", "id": 7, "lease": "a b"}', "malformed", 7),
+    "token with a line's end": (b'{"command": "enable", "id": 7, "lease": "a\\n"}', "malformed", 7),
+    "long token": (b'{"command": "stop", "id": 7, "lease": "' + b"a" * 65 + b'"}', "malformed", 7),
+    "no holder": (b'{"command": "take-lease", "id": 7, "name": ""}', "malformed", 7),
+    "long holder": (b'{"command": "take-lease", "name": "' + b"x" * 121 + b'"}', "malformed", 0),
+    "holder with escapes": (
+        b'{"command": "take-lease", "id": 7, "name": "\\u001b[31m"}',
+        "malformed",
+        7,
+    ),
+    "holder backwards": (
+        b'{"command": "take-lease", "id": 7, "name": "\\u202e"}',
+        "malformed",
+        7,
+    ),
 }
 
 
@@ -109,6 +124,13 @@ def test_good_requests() -> None:
     assert read_request(b'{"command": "enable", "id": 7}', None) == (Enable(id=7), b"")
     rows = read_request(b'{"command": "play-rows", "first": 2}', b"rows")
     assert rows == (PlayRows(first=2), b"rows")
+
+
+def test_a_loop_of_an_older_version_understands_what_has_no_lease() -> None:
+    """It refuses fields that it does not know."""
+    assert msgspec.json.encode(SetMode(mode="hold", id=7)) == (
+        b'{"command":"set-mode","id":7,"mode":"hold"}'
+    )
 
 
 def test_largest_honest_request_is_accepted() -> None:

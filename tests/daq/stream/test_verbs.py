@@ -12,12 +12,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from daq.stream.errors import RefusedError
+from daq.stream.errors import LeaseError, RefusedError
 from daq.stream.messages import (
     AnyCommand,
     Disable,
     Enable,
     Home,
+    LeaseHolder,
     PlayBegin,
     PlayRows,
     PlayStart,
@@ -25,11 +26,13 @@ from daq.stream.messages import (
     RecordMark,
     RecordStart,
     RecordStop,
+    ReleaseLease,
     Reset,
     SetGains,
     SetMode,
     Status,
     Stop,
+    TakeLease,
 )
 from daq.system.runtime_directory import RuntimeDirectory
 
@@ -97,6 +100,71 @@ def test_refusal(send: Any, loop: Any) -> None:
     assert result.exit_code == FAILED
     assert "(not-now)" in result.err and "state is idle: enable first" in result.err
     assert result.json["error"]["code"] == "not-now"
+
+
+# --- who commands ---------------------------------------------------------------------------------
+
+
+def test_held_by_somebody_else(send: Any, loop: Any) -> None:
+    held_by = LeaseHolder(name="Ann", since_utc_ns=5, held_s=1.5)
+    loop.refusal = LeaseError("held", "held by Ann since 00:00:00 UTC; --take", held_by)
+
+    result = send("mode", "hold", "--json")
+
+    assert result.exit_code == FAILED
+    assert "(held): held by Ann since" in result.err and "--take" in result.err
+    assert result.json["error"]["held_by"] == {"name": "Ann", "since_utc_ns": 5, "held_s": 1.5}
+
+
+@pytest.mark.parametrize(
+    ("action", "words", "takes_over"),
+    [
+        ("enable", "--wait", False),
+        ("mode", "hold --take", True),
+        ("record stop", "--take", True),
+    ],
+)
+def test_what_takes_time_or_is_taken_over_is_leased(
+    send: Any, loop: Any, action: str, words: str, takes_over: bool
+) -> None:
+    loop.will_be({"state": "ready"})
+
+    assert send(*action.split(), *words.split()).exit_code == OK
+
+    taken, command, *_, released = (said for said in loop.commands if type(said) is not Status)
+    assert (type(taken), type(released)) == (TakeLease, ReleaseLease)
+    assert taken.name.startswith(f"armature send {action} (")
+    assert taken.takes_over is takes_over
+    assert taken.lease == command.lease == released.lease != ""
+
+
+@pytest.mark.parametrize("words", ["disable --wait", "stop --wait", "record mark here"])
+def test_what_everybody_may_do_takes_no_lease(send: Any, loop: Any, words: str) -> None:
+    assert send(*words.split()).exit_code == OK
+    assert not loop.told(TakeLease)
+    assert send(*words.split(), "--take").exit_code == USAGE
+
+
+def test_who_lost_the_lease_while_waiting_is_told(send: Any, loop: Any) -> None:
+    loop.will_be({}, {"state": "calibrating"}, {"reason": "stop was commanded"})
+    loop.lost = LeaseError("lease-lost", "the lease was taken over by Ann", None)
+
+    result = send("enable", "--wait")
+
+    assert result.exit_code == FAILED
+    assert "taken over by Ann" in result.err and "stop was commanded" in result.err
+
+
+def test_status_shows_who_commands(armature: Any, loop: Any, runtime: RuntimeDirectory) -> None:
+    assert "whoever sends a command" in armature("status", "--runtime", runtime.path).out
+    held_by = LeaseHolder(name="Ann [pid 3]", since_utc_ns=3_723_000_000_000, held_s=7.2)
+    loop.will_be({"held_by": held_by})
+
+    table = armature("status", "--runtime", runtime.path)
+    answer = armature("status", "--json", "--runtime", runtime.path)
+
+    assert "Ann [pid 3] since 01:02:03 UTC, for 7 s" in table.out
+    assert answer.json["held_by"]["name"] == "Ann [pid 3]"
 
 
 # --- real robots ----------------------------------------------------------------------------------
