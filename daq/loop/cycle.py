@@ -74,10 +74,11 @@ class Cycle:
     def run(self, deadline_ns: int, woke_ns: int, skipped: int) -> None:
         """Do the work of a period, which began at `woke_ns` after `skipped` ones were left out."""
         machine, control, now_ns = self.machine, self.control, self._now_ns
-        events = self.events
-        events.seq, events.t_ns = self.seq, woke_ns
-        if skipped and control.is_busy and machine.state is State.ACTIVE:
-            control.skip(skipped)
+        self.events.begin(self.seq, woke_ns)
+        if skipped:
+            machine.note_pause(skipped, woke_ns)
+            if control.is_busy and machine.state is State.ACTIVE:
+                control.skip(skipped)
         for prepare, command in self._prepares:
             prepare(command)
         began_ns = now_ns()
@@ -99,7 +100,12 @@ class Cycle:
         if skipped:
             self._note_skipped(skipped, wake_ns)
         self._transfer_ns = exchanged_ns - began_ns
-        if not is_plain or control.is_changed or machine.state is not self._state:
+        if (
+            not is_plain
+            or control.is_changed
+            or machine.state is not self._state
+            or machine.state is State.STOPPING  # a board that is let go forgets where it is
+        ):
             self._pack_joints()
         self._add_sample(woke_ns, wake_ns, skipped)
         self._phase = phase = self._phase + 1

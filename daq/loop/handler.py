@@ -8,9 +8,12 @@ from typing import Any
 
 from daq.boards.wire_limits import sum_problems
 from daq.loop.cycle import Cycle
+from daq.loop.lease_keeper import LeaseKeeper
 from daq.loop.process.watches import RecorderWatch
 from daq.loop.safety.board_watch import BoardWatch
+from daq.loop.safety.rest_watch import STANDING_RAD_S, RestWatch
 from daq.loop.tracks.homing import HomingRun
+from daq.loop.tracks.planner import jog_problem
 from daq.loop.tracks.track import Track
 from daq.loop.tracks.upload import Upload
 from daq.loop.wording import beyond
@@ -39,6 +42,8 @@ class Handler:
         status: Callable[[], m.LoopStatus],
         boards: BoardWatch,
         *,
+        rest: RestWatch,
+        lease: LeaseKeeper,
         period_s: float,
         is_armed: bool,
     ) -> None:
@@ -50,6 +55,9 @@ class Handler:
         self._output = cycle.output
         self._recorder = recorder
         self._boards = boards
+        self._rest = rest
+        self._is_blindness_said = False
+        self._lease = lease
         self._period_s = period_s
         self._upload: Upload | None = None
         self._is_disabling = False
@@ -60,6 +68,9 @@ class Handler:
             m.Disable: self._disable,
             m.Stop: self._stop,
             m.Reset: self._reset,
+            m.TakeLease: lambda command, _payload: lease.take(command),
+            m.RenewLease: lambda command, _payload: lease.renew(command),
+            m.ReleaseLease: lambda command, _payload: lease.release(command),
             m.SetMode: self._set_mode,
             m.SetGains: self._set_gains,
             m.Home: self._home,
@@ -79,13 +90,17 @@ class Handler:
         Raises:
             RefusedError: It was not carried out; nothing has changed.
         """
+        self._lease.admit(command)
         try:
-            return self._actions[type(command)](command, payload)
+            result = self._actions[type(command)](command, payload)
         except MotionError as error:
             raise RefusedError("out-of-limit", str(error), reason=error.code) from error
+        self._lease.note(command)
+        return result
 
     def step(self) -> None:
         """End what a command has begun, once its time has come; called now and then."""
+        self._lease.step()
         if self._is_disabling and self._control.is_at_rest:
             self._is_disabling = False
             self._machine.stop("disabled")
@@ -109,10 +124,28 @@ class Handler:
             if unit.is_enabled:
                 text = f"board {unit.port.name} has not switched off yet: try again"
                 raise RefusedError("not-now", text, reason="still-on")
+        self._require_rest()
         self._boards.announce("enabling")
         self._control.switch_off()
         self._machine.enable()
         return {"state": self._machine.state.name.lower()}
+
+    def _require_rest(self) -> None:
+        """Refuse to calibrate motors of an arm that swings, as far as that can be seen."""
+        moving = [f"{name} at {speed_rad_s:.2g} rad/s" for name, speed_rad_s in self._rest.moving]
+        if moving:
+            text = f"joints are moving ({', '.join(moving)}, limit {STANDING_RAD_S:g} rad/s): "
+            raise RefusedError("not-now", f"{text}wait until the arm hangs still", reason="moving")
+        blind = [
+            unit.port.name
+            for unit in self._cycle.units
+            if not unit.board.profile.behaviour.calibration.is_position_live_before
+        ]
+        if blind and not self._is_blindness_said:
+            self._is_blindness_said = True
+            text = f"enabling: boards {', '.join(blind)} report no position before they are "
+            text += "calibrated; see for yourself that the arm stands still"
+            self._cycle.events.add("enable", text)
 
     def _disable(self, _command: m.Disable, _payload: bytes) -> object:
         if self._is_disabling:
@@ -129,11 +162,12 @@ class Handler:
         return {"state": self._machine.state.name.lower()}
 
     def _stop(self, _command: m.Stop, _payload: bytes) -> object:
-        self._machine.stop("stop was commanded")
+        self._machine.stop("stop was commanded", may_hold=True)
         return {"state": self._machine.state.name.lower()}
 
     def _reset(self, _command: m.Reset, _payload: bytes) -> object:
-        self._require("reset", State.FAULT)
+        if not self._machine.is_holding:
+            self._require("reset", State.FAULT)
         self._machine.reset()
         return {"state": self._machine.state.name.lower()}
 
@@ -158,16 +192,24 @@ class Handler:
             raise RefusedError("not-now", text, reason="busy")
         for number, value in zip(numbers, target, strict=False):
             self._check_target(mode, number, value)
-        if mode is Mode.POSITION:
-            self._require_homed(numbers)
+        if mode in (Mode.HOLD, Mode.POSITION):
+            self._require_gains(numbers)
         if self._is_led:
             self._control.come_to_rest()
-        self._control.set_mode(mode, numbers, target, command.duration_s)
+        target = self._control.set_mode(mode, numbers, target, command.duration_s)
         self._machine.activate(self._control.is_active)
-        return {"state": self._machine.state.name.lower(), "mode": command.mode}
+        return {
+            "state": self._machine.state.name.lower(),
+            "mode": command.mode,
+            "target": list(target),
+        }
 
     def _check_target(self, mode: Mode, number: int, value: float) -> None:
         joint, axis = self._robot.joints[number], self._control.tracks[number].axis
+        problem = "" if axis.is_homed else jog_problem(self._control.tracks[number], mode, value)
+        if problem:
+            text = f"joint {joint.name}: its zero is not known since the motors were enabled: "
+            raise RefusedError("not-homed", f"{text}{problem}; `armature send home` finds it")
         if mode is Mode.CURRENT:
             _check(joint.name, "current", value, axis.current_max_a, "A", reason="current-limit")
         elif mode is Mode.TORQUE:
@@ -175,9 +217,6 @@ class Handler:
             _check(joint.name, "torque", value, torque_max_nm, "N·m", reason="torque-limit")
             current_a, what = value * axis.amperes_per_nm, "current for that torque"
             _check(joint.name, what, current_a, axis.current_max_a, "A", reason="current-limit")
-        elif mode is Mode.VELOCITY:
-            speed_max_rad_s = joint.limits.velocity_max_rad_s
-            _check(joint.name, "speed", value, speed_max_rad_s, "rad/s", reason="speed-limit")
 
     def _set_gains(self, command: m.SetGains, _payload: bytes) -> object:
         numbers = self._joints(command.joints)
@@ -199,6 +238,10 @@ class Handler:
                     joint = self._robot.joints[number].name
                     text = f"joint {joint}: {name} = {value:g}, the board takes 0 to {highest:g}"
                     raise RefusedError("out-of-limit", text, reason="gain-limit")
+            if not any(chosen.values()) and track.mode not in (Mode.CURRENT, Mode.TORQUE):
+                text = f"joint {track.axis.joint.name}: without any gain it falls; `mode off` is "
+                text += "the way to let go of it"
+                raise RefusedError("out-of-limit", text, reason="all-gains-zero")
             gains = Gains(**chosen)
             self._check_gains(track, gains)
             changes.append((number, gains))
@@ -213,8 +256,15 @@ class Handler:
         axis, joint = track.axis, track.axis.joint
         for problem in sum_problems(gains, self._robot.safety, joint, axis.behaviour):
             raise RefusedError("out-of-limit", f"joint {joint.name}: {problem}", reason="gain-sum")
-        if (gains.kp_a_per_rad or gains.ki_a_per_rad_s) and track.is_slack:
+        if (gains.kp_a_per_rad or gains.ki_a_per_rad_s) and track.follows:
             check_reach(joint.name, axis.position_rad, axis.fence_rad)
+        problem = track.unstable(gains)
+        if problem:
+            text = f"joint {joint.name}: {problem}"
+            raise RefusedError("out-of-limit", text, reason="unstable-gains")
+        problem = track.gain_problem(gains)
+        if problem:
+            raise RefusedError("not-now", f"joint {joint.name}: {problem}", reason="integral")
 
     def _home(self, command: m.Home, _payload: bytes) -> object:
         everyone = range(len(self._robot.joints))
@@ -222,6 +272,7 @@ class Handler:
         self._require("home", State.READY, State.ACTIVE)
         if self._is_led:
             raise RefusedError("not-now", f"{self._leader} is going on", reason="busy")
+        self._require_gains(everyone)
         tracks = self._control.tracks
         if not self._control.is_at_rest or any(map(_is_turning, tracks)):
             text = "joints are moving: bring them to rest with `mode hold`"
@@ -284,12 +335,10 @@ class Handler:
         self._require("play", State.READY, State.ACTIVE)
         if self._is_led:
             raise RefusedError("not-now", f"{self._leader} is going on", reason="busy")
-        self._require_homed(range(len(self._robot.joints)))
+        everyone = range(len(self._robot.joints))
+        self._require_homed(everyone)
+        self._require_gains(everyone)
         self._control.play(upload.playback, upload.ways_rad)
-        for name, speed_rad_s, limit_rad_s in upload.near_limits:
-            text = f"joint {name}: the trajectory reaches {speed_rad_s:.4g} rad/s, limit "
-            text += f"{limit_rad_s:.4g} rad/s; if it overshoots, the robot stops"
-            self._cycle.events.add("limit", text, severity="warning", source=name)
         duration_s = upload.playback.cycles * self._period_s
         self._boards.announce("the trajectory", duration_s)
         self._upload = None
@@ -358,6 +407,17 @@ class Handler:
             names = ", ".join(self._robot.joints[number].name for number in lost)
             text = f"{names}: the zero is not known since the motors were enabled"
             raise RefusedError("not-homed", f"{text}; `armature send home` finds it")
+
+    def _require_gains(self, numbers: Sequence[int]) -> None:
+        """Refuse to lead joints whose gains were all set to zero: they would fall."""
+        slack = [
+            self._robot.joints[number].name
+            for number in numbers
+            if self._control.tracks[number].has_no_gains
+        ]
+        if slack:
+            text = f"{', '.join(slack)}: all gains are zero, nothing would hold it; set gains first"
+            raise RefusedError("not-now", text, reason="all-gains-zero")
 
     def _joints(self, names: Sequence[str]) -> list[int]:
         unknown = [name for name in names if name not in self._numbers]

@@ -10,6 +10,7 @@ from daq.samples.batches import (
     SAMPLES_PER_BATCH,
     SCHEMA,
     Event,
+    FaultNote,
     Header,
     RecordingRequest,
     Session,
@@ -27,6 +28,8 @@ class Output:
         recording: What the recorder should be recording.
         add: Takes a sample; whoever adds the 20th closes the batch.
         listener: Gets the events of each batch, for a log; must neither block nor raise.
+        note_fault: Asked as each batch is closed, with the number of its first sample and of the
+            one behind its last: which fault is to be saved? Must neither block nor raise.
     """
 
     def __init__(
@@ -46,6 +49,7 @@ class Output:
         self.add = self._samples.append
         self._first_seq = 0
         self.listener = listener
+        self.note_fault: Callable[[int, int], FaultNote | None] = lambda _first_seq, _end_seq: None
         self.recording: RecordingRequest | None = None
         self._next_recording: RecordingRequest | None = None
         self._recordings = 0
@@ -98,6 +102,7 @@ class Output:
         payload = b"".join(self._samples)
         count = len(self._samples)
         self._samples.clear()
+        fault = self.note_fault(self._first_seq, self._first_seq + count)
         events = self._events.take()
         header = encode_header(
             Header(
@@ -110,6 +115,7 @@ class Output:
                 utc_ns=self._utc_ns(),
                 recording=self.recording,
                 events=events,
+                fault=fault,
             )
         )
         self._first_seq += count

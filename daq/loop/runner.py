@@ -19,6 +19,7 @@ from typing import Protocol
 from daq.loop.cycle import Cycle
 from daq.loop.io.loop_board import LoopBoard
 from daq.recording.states import State
+from daq.samples.batches import SAMPLES_PER_BATCH
 
 FAREWELL_MAX = 20
 """Commands with ES off that go out at most, before the loop ends, until one is confirmed."""
@@ -100,6 +101,7 @@ class Runner:
         self._farewell: Farewell | None = None
         self._shift_ns = 0
         self._is_shift_growing = True
+        self._cycles_in_fault = 0
         self.started_ns = clock.now_ns()
         self._deadline_ns = self.started_ns
 
@@ -186,8 +188,9 @@ class Runner:
             return Ending.TIME_IS_OVER, Ending.TIME_IS_OVER.value
         if self._is_over():
             return Ending.DONE, Ending.DONE.value
-        if self._ends_on_fault and machine.state is State.FAULT:
-            return Ending.FAULT, machine.reason
+        self._cycles_in_fault = self._cycles_in_fault + 1 if machine.state is State.FAULT else 0
+        if self._ends_on_fault and self._cycles_in_fault > SAMPLES_PER_BATCH:
+            return Ending.FAULT, machine.reason  # every chore has seen it
         return None
 
     def _stop_motors(self, error: BaseException) -> None:

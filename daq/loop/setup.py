@@ -10,20 +10,30 @@ from dataclasses import dataclass
 
 from daq.boards.board import Board
 from daq.boards.wire_limits import wire_problems
+from daq.control.braking import greatest_gravities_nm, greatest_inertias_kg_m2
+from daq.control.torque_model import TorqueModel
 from daq.errors import ConfigError
 from daq.loop.cycle import Cycle
 from daq.loop.events import Events
 from daq.loop.handler import Handler
 from daq.loop.io.loop_board import LoopBoard
+from daq.loop.lease_keeper import LeaseKeeper
 from daq.loop.output import Output, Sink
 from daq.loop.process.status import StatusMaker
 from daq.loop.process.watches import RecorderWatch
+from daq.loop.safety.axis_guard import AxisGuard
 from daq.loop.safety.board_watch import BoardWatch
-from daq.loop.safety.following import FollowingGuard
+from daq.loop.safety.current_limits import CurrentLimits
+from daq.loop.safety.loads import Loads
 from daq.loop.safety.machine import Machine
 from daq.loop.safety.monitor import BoardGuard, DeadlineBudget
+from daq.loop.safety.motion_guard import MotionGuard
+from daq.loop.safety.rest_watch import RestWatch
+from daq.loop.safety.standstill import StandstillGuard
+from daq.loop.safety.stop import SafeStop
 from daq.loop.schedule import Chore
 from daq.loop.tracks.control import LoopControl
+from daq.motion.torque_check import TorqueCheck
 from daq.robot.description import DrivenRobot
 from daq.samples.batches import SCHEMA, BoardInfo, Event, Session
 from firmware_protocol.fingerprint import fingerprint
@@ -40,6 +50,7 @@ class Loop:
     status: StatusMaker
     recorder: RecorderWatch
     boards: BoardWatch
+    lease: LeaseKeeper
 
 
 def make_session(
@@ -96,11 +107,13 @@ def make_loop(
     profile: str | None = None,
     is_armed: bool = True,
     is_mock: bool = False,
+    model: TorqueModel | None = None,
 ) -> Loop:
     """Build the loop of a robot on open boards, which are in the robot file's order.
 
     The first sink gets each batch at once, the others in the next cycle. `dropped` says how many
-    batches could not be published; `profile` is a wire format in place of the robot file's.
+    batches could not be published; `profile` is a wire format in place of the robot file's; `model`
+    says what torques the robot takes, None where that is not known.
 
     Raises:
         ConfigError: The robot's limits do not fit its boards.
@@ -115,32 +128,82 @@ def make_loop(
         for port, board in zip(robot.boards, boards, strict=True)
     ]
     axes = sorted((axis for unit in units for axis in unit.axes), key=lambda axis: axis.number)
-    machine = Machine(units, events, ramp_s=robot.safety.ramp_s, period_s=period_s)
+    for axis, inertia_kg_m2 in zip(axes, greatest_inertias_kg_m2(robot, model), strict=True):
+        axis.inertia_max_kg_m2 = inertia_kg_m2
+    torques = None
+    if model is not None:
+        torques = TorqueCheck(
+            robot.joints,
+            model,
+            [axis.current_max_a * abs(axis.nm_per_a) for axis in axes],
+            inertias_max_kg_m2=[axis.inertia_max_kg_m2 for axis in axes],
+            gravities_max_nm=greatest_gravities_nm(robot, model),
+            period_s=period_s,
+        )
+    stop = SafeStop(robot, units, events, model=model, now_ns=now_ns)
+    machine = Machine(units, events, stop, period_s=period_s)
+    control = LoopControl(
+        axes,
+        events,
+        period_s=period_s,
+        catch_up_max=max(port.command_timeout_ms for port in robot.boards),
+        torques=torques,
+    )
+    motion = MotionGuard(control, machine, events, robot.safety)
+    loads = Loads(robot, axes, model, torques.gravity_scales if torques else None)
+
+    def guard(unit: LoopBoard) -> BoardGuard:
+        guards = [
+            AxisGuard(
+                axis,
+                unit,
+                robot.safety,
+                machine,
+                motion=motion,
+                standstill=StandstillGuard(axis, loads.of[axis.number], control, machine, events),
+            )
+            for axis in unit.axes
+        ]
+        return BoardGuard(unit, guards, robot.bus, robot.safety, machine)
+
     cycle = Cycle(
         units,
-        [BoardGuard(unit, robot.bus, robot.safety, machine) for unit in units],
+        [guard(unit) for unit in units],
         machine=machine,
-        control=LoopControl(
-            axes,
-            events,
-            period_s=period_s,
-            catch_up_max=max(port.command_timeout_ms for port in robot.boards),
-        ),
+        control=control,
         output=Output(session, events, sinks, utc_ns=utc_ns, listener=listener),
         events=events,
         budget=DeadlineBudget(robot.safety.skipped_max_per_s, machine, events, period_ns=PERIOD_NS),
         now_ns=now_ns,
     )
-    following = FollowingGuard(cycle.control, machine, events, robot.safety)
-    cycle.schedule[Chore.FOLLOWING] = following.check
+
+    rest_watch = RestWatch(axes)
+    currents = CurrentLimits(units, loads.of, machine, events, robot.safety)
+
+    def look_at_motion() -> None:
+        rest_watch.look()
+        loads.check()
+        currents.check()
+        motion.check()
+
+    cycle.schedule[Chore.FOLLOWING] = look_at_motion
     board_watch = BoardWatch(units, events, now_ns=now_ns)
     cycle.schedule[Chore.BOARDS] = board_watch.check
     recorder = RecorderWatch(events, now_ns=now_ns)
+    lease = LeaseKeeper(cycle, session)
     status = StatusMaker(
-        robot, session, cycle, recorder, now_ns=now_ns, dropped=dropped, is_mock=is_mock
+        robot, session, cycle, recorder, lease, now_ns=now_ns, dropped=dropped, is_mock=is_mock
     )
     handler = Handler(
-        robot, cycle, recorder, status, board_watch, period_s=period_s, is_armed=is_armed
+        robot,
+        cycle,
+        recorder,
+        status,
+        board_watch,
+        rest=rest_watch,
+        lease=lease,
+        period_s=period_s,
+        is_armed=is_armed,
     )
     cycle.schedule[Chore.PROMISES] = handler.step
-    return Loop(cycle, handler, status, recorder, board_watch)
+    return Loop(cycle, handler, status, recorder, board_watch, lease)

@@ -54,8 +54,8 @@ def armature(*words: str | Path, stdin: str | bytes = b"") -> Result:
 
 
 def make_environment(directory: Path) -> dict[str, str]:
-    """For programs: `armature` and `python3` are this project's, caches and locks are ours."""
-    places = {name: directory / name for name in ("bin", "cache", "run")}
+    """For programs: `armature` and `python3` are this project's, caches, locks and faults ours."""
+    places = {name: directory / name for name in ("bin", "cache", "run", "state")}
     for place in places.values():
         place.mkdir(mode=0o700)
     python = shlex.join(PYTHON)
@@ -69,5 +69,6 @@ def make_environment(directory: Path) -> dict[str, str]:
         "PYTHONPATH": str(PROJECT),
         "XDG_CACHE_HOME": str(places["cache"]),
         "XDG_RUNTIME_DIR": str(places["run"]),
+        "XDG_STATE_HOME": str(places["state"]),
         "COLUMNS": "200",
     }

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 
 from daq.boards.board import Board
+from daq.control.torque_model import load_torque_model
 from daq.loop.io.axis import Axis
 from daq.loop.runner import Runner
 from daq.loop.safety.machine import Machine
@@ -36,6 +36,11 @@ from hw_mocks.plants.effects import PRESETS, Effects
 
 ES = MODE_BITS["ES"]
 GAINS = ("kp_a_per_rad", "kd_a_s_per_rad", "ki_a_per_rad_s")
+REST_CYCLES = 300
+REST_RAD = 0.0015
+"""So long a joint must have been so near to one place before its board is switched off."""
+KD_NOISE = 2e-5
+"""Two steps of the wire."""
 Tamper = Callable[[bytes], bytes]
 
 
@@ -104,6 +109,7 @@ class Rig:
         clock: VirtualClock | None = None,
         seed: int = 0,
         mock: MockRobot | None = None,
+        has_model: bool = True,
     ) -> None:
         name = robot if isinstance(robot, str) else robot.name
         self.robot = _read(robot) if isinstance(robot, str) else robot
@@ -157,6 +163,7 @@ class Rig:
             listener=self.events.extend,
             profile=profile,
             is_armed=is_armed,
+            model=load_torque_model(self.robot) if has_model else None,
         )
         self.cycle = self.loop.cycle
         self.tracks: list[Track] = self.cycle.control.tracks
@@ -227,6 +234,15 @@ class Rig:
         self.until(lambda: self.state is not State.CALIBRATING)
         assert self.state is State.READY, self.machine.reason
         return self
+
+    def end_stop(self) -> int:
+        """Go on until a stop is over, and the boards have been told so; the cycles it took."""
+        longest_s = self.robot.safety.stop_max_s + self.robot.safety.lower_max_s
+        took = self.until(
+            lambda: self.state is not State.STOPPING, cycles=round(1000 * longest_s) + 10
+        )
+        self.step(3)
+        return took
 
     def hold(self, cycles: int = 200) -> Rig:
         self.mode("hold")
@@ -363,43 +379,135 @@ def changed_joint(robot: Robot, number: int, **parts: dict[str, Any]) -> Robot:
 # --- judging --------------------------------------------------------------------------------------
 
 
-def assert_safe_stop(rig: Rig, tripped: int, *, ramp_cycles: int = 50) -> None:
-    """A safe stop on every board, decided in a cycle: zero gains, a ramp to zero, ES off in time.
+LATE_CYCLES = 150
+"""A stop does not go on for longer after joints have come to rest, as far as counts show it."""
+BUILD_UP_CYCLES = 10
+FOLLOW_CYCLES = 20
+"""Kd follows the inertia no more often."""
+
+
+def assert_safe_stop(
+    rig: Rig,
+    tripped: int,
+    *,
+    let_go: Mapping[int, int] | None = None,
+    free: Collection[int] = (),
+    lost: Collection[int] = (),
+    longest_s: float | None = None,
+) -> int:
+    """A safe stop on every board, decided in a cycle: all brake, rest, and are off together.
 
     Args:
         rig: After the stop.
         tripped: Number of the cycle that decided it.
-        ramp_cycles: How long it takes.
+        let_go: Boards that are switched off before the others, and the cycles of their first
+            commands without ES.
+        lost: Boards that cannot be reached: their joints may still move.
+        free: Joints whose motors get no current, as their encoders are not believed.
+        longest_s: How long it may take; as long as the robot file allows if not given.
+
+    Returns:
+        Number of the cycle whose command was the first without ES.
     """
+    offs = dict(enumerate(assert_off_once(rig)))
+    for board, off in (let_go or {}).items():
+        assert offs.pop(board) == off, f"board {board} was let go too early or too late"
+    assert len(set(offs.values())) == 1, f"boards were switched off at different times: {offs}"
+    (off,) = set(offs.values())
+    if longest_s is None:
+        longest_s = rig.robot.safety.stop_max_s + rig.robot.safety.lower_max_s
+    assert REST_CYCLES <= off - tripped <= 1000 * longest_s + 3
+    for joint in range(len(rig.robot.joints)):
+        board, _ = rig.place_of(joint)
+        last = off if let_go is None else let_go.get(board, off)
+        assert_braked(
+            rig,
+            joint,
+            tripped,
+            tripped + 1 if joint in free else last,
+            off=last,
+            is_posture_known=not let_go,
+        )
+    if len(rig.joint_rad) == rig.now and off - tripped < 1000 * longest_s:
+        held = [joint for joint in range(len(rig.axes)) if rig.place_of(joint)[0] in offs]
+        _assert_at_rest(rig, [n for n in held if rig.place_of(n)[0] not in lost], off)
+        if not let_go and not lost and off - tripped > REST_CYCLES + LATE_CYCLES:
+            true_rad = np.array(rig.joint_rad)[off - REST_CYCLES - LATE_CYCLES : off]
+            assert (np.ptp(true_rad, axis=0) > 0.5 * REST_RAD).any(), "all had rested for longer"
+    return off
+
+
+def _assert_at_rest(rig: Rig, joints: Sequence[int], off: int) -> None:
+    true_rad = np.array(rig.joint_rad)[off - REST_CYCLES : off]
+    for joint in joints:
+        assert np.ptp(true_rad[:, joint]) <= 2.5 * REST_RAD, f"joint {joint} still moved"
+
+
+def assert_off_at_once(rig: Rig, decided: int) -> None:
+    """The next command after a cycle has neither ES nor current, on every board."""
+    assert set(assert_off_once(rig)) == {decided + 1}
+    for joint in range(len(rig.robot.joints)):
+        assert_braked(rig, joint, decided, decided + 1, off=decided + 1)
+
+
+def assert_off_once(rig: Rig) -> list[int]:
+    """A time-out just while ES is on; the first commands of each board after its last with ES."""
     offs = []
     for board in range(len(rig.boards)):
         commands = rig.commands(board)
         powered = [number for number, command in enumerate(commands) if command.mode & ES]
         offs.append(powered[-1] + 1)
         assert all((command.timeout_ms > 0) is bool(command.mode & ES) for command in commands)
-        for command in commands[tripped + 1 :]:
-            for name in GAINS:
-                assert getattr(command, name, (0.0, 0.0)) == (0.0, 0.0)
-    assert len(set(offs)) == 1, f"boards were switched off at different times: {offs}"
-    assert offs[0] - tripped == ramp_cycles
-    for joint in range(len(rig.robot.joints)):
-        assert_ramp(rig, joint, tripped, offs[0])
+        assert not any(command.mode for command in commands[offs[-1] :])
+    return offs
 
 
-def assert_ramp(rig: Rig, joint: int, tripped: int, off: int) -> None:
-    ramp = rig.wire(joint, "iq_ff_a", tripped + 1)
-    limit_a = rig.axes[joint].current_max_a
-    # A board after the one that tripped begins before it has been asked in this cycle.
-    measured = [
-        max(-limit_a, min(limit_a, currents[joint]))
-        for currents in rig.measured_a[max(0, tripped - 1) : tripped + 1]
-    ]
-    lsb = 2.0**-10
-    assert any(0.95 * abs(iq) - lsb <= abs(ramp[0]) <= abs(iq) + lsb for iq in measured)
-    assert ramp[0] == 0.0 or any(math.copysign(1.0, ramp[0]) * iq > 0 for iq in measured)
-    assert (np.diff(np.abs(ramp)) <= 0).all()
-    assert (ramp * ramp[0] >= 0).all()
-    assert (ramp[off - tripped - 1 :] == 0.0).all()
+def assert_braked(
+    rig: Rig, joint: int, decided: int, last: int, *, off: int, is_posture_known: bool = True
+) -> None:
+    """A joint's board was told nothing but to brake since a cycle, with all it may, until another.
+
+    Args:
+        rig: After the stop.
+        joint: Number of the joint.
+        decided: Number of the cycle that decided it.
+        last: Of the first command that does not brake any more.
+        off: Of the first without ES.
+        is_posture_known: Whether it stays so; Kd drops to what suits every posture otherwise.
+    """
+    first = decided + 1
+    board, _ = rig.place_of(joint)
+    for name in ("kp_a_per_rad", "ki_a_per_rad_s", "iq_ff_a", "motor_velocity_rad_s"):
+        if hasattr(rig.commands(board)[0], name):
+            assert (rig.wire(joint, name, first) == 0.0).all(), f"{name} of joint {joint}"
+    assert all(command.mode & ES for command in rig.commands(board, first, off))
+    kd = rig.wire(joint, "kd_a_s_per_rad", first)
+    assert (kd[last - first :] == 0.0).all()
+    kd = kd[: last - first]
+    if not len(kd):
+        return
+    highest_a = rig.axes[joint].current_max_a
+    isat_a = rig.wire(joint, "isat_a", first, last)
+    assert ((highest_a - 0.125 < isat_a) & (isat_a <= highest_a)).all()
+    growing = kd[:BUILD_UP_CYCLES]
+    shares = (np.arange(len(growing)) + 1.5) / BUILD_UP_CYCLES
+    if rig.axes[joint].behaviour.current_sum_max_a is not None:
+        assert (kd > 0.0).all()  # less the faster it turns, so that the law does not overflow
+        assert (growing <= kd.max() * shares + KD_NOISE).all()
+        return
+    assert kd[0] > 0.0
+    assert (np.diff(growing) >= 0.0).all()
+    if len(kd) < BUILD_UP_CYCLES:
+        return
+    full = growing[-1]
+    assert (growing <= full * shares + KD_NOISE).all()
+    # Then it only follows the inertia, which changes slowly, if at all.
+    braking = kd[BUILD_UP_CYCLES - 1 :]
+    changes = np.flatnonzero(np.diff(braking))
+    assert (np.diff(changes) >= FOLLOW_CYCLES).all()
+    jumps = np.abs(np.diff(braking)) > 0.1 * full
+    assert jumps.sum() <= (not is_posture_known)
+    assert (braking >= 0.1 * full).all()
 
 
 __all__ = [
@@ -408,6 +516,8 @@ __all__ = [
     "Mode",
     "Rig",
     "TappedLink",
+    "assert_braked",
+    "assert_off_at_once",
     "assert_safe_stop",
     "changed_joint",
     "corrupt",

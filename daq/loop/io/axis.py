@@ -23,6 +23,10 @@ NEVER = 1 << 62
 _CURRENT_MARGIN = 1.05
 _CURRENT_MARGIN_A = 0.25
 """Measured currents are noisy, and Isat comes in eighths of an ampere."""
+SPEED_NEAR = 0.95
+"""Of the highest speed: from there on a joint is looked at more closely."""
+_FOLLOWING_SHARE = 2.0
+"""A joint whose error asks for this much of Isat does not follow: the motor gives all it has."""
 _MEAN_SHARE = 0.125
 _ROUNDING_RAD = 1e-4
 """At the motor, of a reference that is led to its very end."""
@@ -64,11 +68,22 @@ class Axis:
         rollovers: How often its position has wrapped on the wire.
         current_max_a: What may be commanded.
         isat_a: What the board lets through, in the wire's steps.
+        enabled_at_rad: Where the joint stood when it was ready: it is jogged about that.
         low_rad: The position's lower limit; none until homed.
         high_rad: The upper one.
         speed_max_rad_s: The velocity's limit.
+        speed_near_rad_s: From here on somebody looks closer.
+        ahead_s: So also where the joint would be beyond a limit after this time.
+        slow_rad_s: Counts that stop at once are natural below this speed, and looked at above.
+        push_low_a: A current below this, while not one count comes, is looked at,
+        push_high_a: or above this.
+        has_moved: Whether the last reply had another count than the one before.
+        iq_moved_a: The current when the last count came.
+        inertia_max_kg_m2: The most that it turns in any posture.
+        velocity_before_rad_s: Of the reply before the last.
         current_alarm_a: A current that the board should not have let through.
         hottest_raw: The winding temperature's limit, as on the wire.
+        coldest_raw: Less than this is no temperature, once a sensor has been seen.
         has_integrator: Whether the board knows Ki.
         gains_max: The highest gains that the wire carries, by name.
         behaviour: Of its board.
@@ -76,11 +91,14 @@ class Axis:
 
     __slots__ = (
         "_a_per_raw",
+        "_error_max_raw",
         "_fence_raw",
         "_ff_at",
         "_ff_lsb",
         "_half_raw",
         "_iq_at",
+        "_isat_at",
+        "_isat_lsb",
         "_kd_at",
         "_kd_lsb",
         "_ki_at",
@@ -102,16 +120,23 @@ class Axis:
         "_temperature",
         "_temperature_at",
         "_velocity_at",
+        "ahead_s",
         "amperes_per_nm",
         "behaviour",
+        "coldest_raw",
         "current_alarm_a",
         "current_max_a",
+        "enabled_at_rad",
+        "following_max_rad",
         "gains_max",
         "has_integrator",
+        "has_moved",
         "high_rad",
         "hottest_raw",
+        "inertia_max_kg_m2",
         "iq_a",
         "iq_mean_a",
+        "iq_moved_a",
         "is_fenced",
         "is_homed",
         "isat_a",
@@ -122,8 +147,13 @@ class Axis:
         "nm_per_a",
         "number",
         "position_rad",
+        "push_high_a",
+        "push_low_a",
         "rollovers",
+        "slow_rad_s",
         "speed_max_rad_s",
+        "speed_near_rad_s",
+        "velocity_before_rad_s",
         "velocity_rad_s",
         "wire",
     )
@@ -183,18 +213,31 @@ class Axis:
         for field in command.layout.fields:
             if field.name in self.gains_max:
                 self.gains_max[field.name] = field.raw_maximum * field.lsb
-        self.current_max_a = min(joint.limits.current_max_a, behaviour.current_max_a or math.inf)
-        isat_at, isat_lsb = _place_and_lsb(command, "isat_a", output)
-        # Rounded down, and never to 0, which would mean the board's own limit.
-        isat_raw = max(1, int(self.current_max_a / isat_lsb))
-        command_raws[isat_at] = isat_raw
-        self.isat_a = isat_raw * isat_lsb
+        self.current_max_a = min(
+            joint.limits.current_max_a,
+            joint.limits.torque_max_nm / abs(nm_per_a),
+            behaviour.current_max_a or math.inf,
+        )
+        self._isat_at, self._isat_lsb = _place_and_lsb(command, "isat_a", output)
+        self.limit_current(self.current_max_a)
         self.current_alarm_a = self.current_max_a * _CURRENT_MARGIN + _CURRENT_MARGIN_A
         self.speed_max_rad_s = joint.limits.velocity_max_rad_s
-
-        self.velocity_rad_s = self.iq_a = self.iq_mean_a = 0.0
         self._last_raw = self.rollovers = 0
+        self.enabled_at_rad = 0.0
+        self.inertia_max_kg_m2 = joint.drive.joint_inertia_kg_m2
+        self._begin_watching()
         self.forget_home()
+
+    def _begin_watching(self) -> None:
+        """Set what is noticed, until others set it: nothing but the limits."""
+        self.velocity_rad_s = self.velocity_before_rad_s = self.iq_a = self.iq_mean_a = 0.0
+        self.has_moved, self.iq_moved_a = False, 0.0
+        self.speed_near_rad_s = SPEED_NEAR * self.speed_max_rad_s
+        self.ahead_s = 0.0
+        self.slow_rad_s, self.push_low_a, self.push_high_a = math.inf, -math.inf, math.inf
+        self.following_max_rad = math.inf
+        self._error_max_raw: float = NEVER
+        self.coldest_raw = 0
 
     # --- reading ----------------------------------------------------------------------------------
 
@@ -202,24 +245,37 @@ class Axis:
         """Take in the joint's part of a reply.
 
         Returns:
-            Whether there is nothing to notice: it is within all limits, and `motor_offset_rad` is
-            what it was.
+            Whether there is nothing to notice: it is within all limits and near none of them, moves
+            if it should, and `motor_offset_rad` is what it was.
         """
-        raw = raws[self._position_at]
-        is_wrapped = not -self._half_raw < raw - self._last_raw < self._half_raw
+        raw, last_raw = raws[self._position_at], self._last_raw
+        is_wrapped = not -self._half_raw < raw - last_raw < self._half_raw
         if is_wrapped:
-            self._unwrap(raw - self._last_raw)
+            self._unwrap(raw - last_raw)
+        self.has_moved = has_moved = raw != last_raw
         self._last_raw = raw
         self.position_rad = position_rad = raw * self._rad_per_raw + self._offset_rad
+        self.velocity_before_rad_s = before_rad_s = self.velocity_rad_s
         self.velocity_rad_s = velocity_rad_s = raws[self._velocity_at] * self._rad_s_per_raw
         self.iq_a = iq_a = raws[self._iq_at] * self._a_per_raw
         self.iq_mean_a += _MEAN_SHARE * (iq_a - self.iq_mean_a)
+        if has_moved:
+            self.iq_moved_a = self.iq_mean_a
         return (
             self.low_rad <= position_rad <= self.high_rad
-            and -self.speed_max_rad_s <= velocity_rad_s <= self.speed_max_rad_s
+            and self.low_rad <= position_rad + self.ahead_s * velocity_rad_s <= self.high_rad
+            and -self.speed_near_rad_s <= velocity_rad_s <= self.speed_near_rad_s
             and -self.current_alarm_a <= iq_a <= self.current_alarm_a
-            and raws[self._temperature_at] <= self.hottest_raw
+            and self.coldest_raw <= raws[self._temperature_at] <= self.hottest_raw
+            and -self._error_max_raw <= self._raws[self._reference_at] - raw <= self._error_max_raw
             and not is_wrapped
+            and (
+                has_moved
+                or (
+                    -self.slow_rad_s <= before_rad_s <= self.slow_rad_s
+                    and self.push_low_a <= iq_a <= self.push_high_a
+                )
+            )
         )
 
     def bridge(self, raws: tuple[int, ...], missed: int) -> None:
@@ -231,6 +287,16 @@ class Axis:
             self._unwrap(surprise_raw)
         self._last_raw = raws[self._position_at]
         self.read(raws)
+
+    def expect_sensor(self, raws: tuple[int, ...]) -> None:
+        """Note whether a reply has a temperature: from then on its absence is noticed."""
+        field = self._temperature
+        if field is not None and raws[self._temperature_at] != field.absent_raw:
+            self.coldest_raw = (field.absent_raw or 0) + 1
+
+    def forget_sensor(self) -> None:
+        """Expect no temperature until one has been seen again."""
+        self.coldest_raw = 0
 
     def temperature_degc(self, raws: tuple[int, ...]) -> float:
         """Return the winding's temperature; NaN where there is no sensor."""
@@ -320,6 +386,13 @@ class Axis:
             raws[self._ki_at] = round(law.ki_a_per_rad_s / self._ki_lsb)
         if not -self._fence_raw <= raws[self._reference_at] <= self._fence_raw:
             self._slacken()
+        self._error_max_raw = NEVER
+        if law.kp_a_per_rad or law.kd_a_s_per_rad or law.ki_a_per_rad_s:
+            most_rad = self.following_max_rad * abs(self.motor_per_joint)
+            if law.kp_a_per_rad:
+                # Not the present Isat, which heat may lower.
+                most_rad = min(most_rad, _FOLLOWING_SHARE * self.current_max_a / law.kp_a_per_rad)
+            self._error_max_raw = most_rad / self._lsb_rad
         self.feed(law.iq_ff_a)
 
     def _slacken(self) -> None:
@@ -331,9 +404,21 @@ class Axis:
             raws[self._ki_at], self.is_fenced = 0, True
 
     @property
+    def error_max_rad(self) -> float:
+        """How far the reference may be from the joint while it stands, by its present gains."""
+        return self._error_max_raw * abs(self._rad_per_raw)
+
+    @property
     def error_rad(self) -> float:
         """How far the reference on the wire is from the motor, as its board takes it."""
         return (self._raws[self._reference_at] - self._last_raw) * self._lsb_rad
+
+    def limit_current(self, current_a: float) -> None:
+        """Write Isat of the next command: never more than what may be commanded."""
+        # Rounded down, and never to 0, which would mean the board's own limit.
+        isat_raw = max(1, int(min(current_a, self.current_max_a) / self._isat_lsb))
+        self._raws[self._isat_at] = isat_raw
+        self.isat_a = isat_raw * self._isat_lsb
 
     def feed(self, iq_ff_a: float) -> None:
         """Write the feed-forward current of the next command, at the motor, within the limit."""

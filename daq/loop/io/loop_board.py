@@ -115,6 +115,11 @@ class LoopBoard:
         """Set both together: one without the other stops a board for good, or never."""
         self.command[self._mode_at], self.command[self._timeout_at] = mode, timeout_ms
 
+    @property
+    def is_powered(self) -> bool:
+        """Whether the next command lets it drive its motors."""
+        return bool(self.command[self._mode_at])
+
     def expect_ready(self, is_expected: bool) -> None:
         """Set whether every motor should be enabled, calibrated and without error from now on."""
         # An error is never as it should be; whether it matters, others decide.

@@ -79,15 +79,16 @@ class TornAxis(SummedAxis):
     was going. The recording keeps what the wire said.
     """
 
-    __slots__ = ("_mended",)
+    __slots__ = ("_mended", "_wire_raw")
 
     def __init__(self, *arguments: Any, **others: Any) -> None:
-        self._mended = 0
+        self._mended = self._wire_raw = 0
         super().__init__(*arguments, **others)
 
     def read(self, raws: tuple[int, ...]) -> bool:
         """Take in the joint's part of a reply."""
         at = self._position_at
+        is_same, self._wire_raw = raws[at] == self._wire_raw, raws[at]
         step_raw = raws[self._velocity_at] * self._speed_per_cycle
         halves = round((self._last_raw + step_raw - raws[at]) / _HALF_RAW)
         if halves and self._mended < _MENDED_MAX and _is_tear(halves, step_raw / _HALF_RAW):
@@ -95,7 +96,12 @@ class TornAxis(SummedAxis):
             raws = (*raws[:at], raws[at] + halves * _HALF_RAW, *raws[at + 1 :])
         else:
             self._mended = 0
-        return super().read(raws)
+        is_plain = super().read(raws)
+        if is_same and self.has_moved:
+            # What was mended is a guess: an encoder that has frozen must be seen.
+            self.has_moved = False
+            return False
+        return is_plain
 
     def bridge(self, raws: tuple[int, ...], missed: int) -> None:
         """Take in the first reply after `missed` cycles without one: nothing is expected of it."""

@@ -1,22 +1,21 @@
-"""Checks every limit in every cycle, skipped periods too, and trips the state machine.
+"""Checks every board in every cycle, skipped periods too, and trips the state machine.
 
 A limit trips after as many cycles in a row beyond it as the robot file's `[safety]` says. Limits of
-motion count while the motors are on and calibrated; a board's fault while they are on; replies that
-cannot be read, always.
+joints (`daq.loop.safety.axis_guard`) count while the motors are on and calibrated, in a stop as
+well; a board's fault while they are on; replies that cannot be read, always.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from daq.boards.board import Outcome
 from daq.loop.events import Events
-from daq.loop.io.axis import Axis
 from daq.loop.io.loop_board import LoopBoard
+from daq.loop.safety.axis_guard import AxisGuard, Strikes
 from daq.loop.safety.machine import Machine
-from daq.loop.wording import beyond
 from daq.recording.states import State
 from daq.robot import Bus, Safety
 from firmware_protocol.profile import ERROR_MASK
@@ -31,63 +30,6 @@ _LIKELY_CAUSE = {
 _BATCHES_PER_S = 50
 
 
-class Strikes:
-    """Counts the cycles in a row beyond limits, one count per limit exceeded the last time."""
-
-    def __init__(self) -> None:
-        self.counts: dict[str, int] = {}
-
-    def add(self, limit: str, allowed: int) -> bool:
-        """Count one more; return whether that is as many as it takes, and begin anew then."""
-        count = self.counts.pop(limit, 0) + 1
-        if count < allowed:
-            self.counts[limit] = count
-        return count >= allowed
-
-    def keep(self, limits: Sequence[str]) -> None:
-        """Forget all others: they were within their limits this time."""
-        self.counts = {name: n for name, n in self.counts.items() if name in limits}
-
-
-class AxisGuard:
-    """The limits of one joint."""
-
-    def __init__(self, axis: Axis, safety: Safety, trip: Callable[[str, str, str], None]) -> None:
-        self._axis = axis
-        self._trip = trip
-        self._safety = safety
-        self.strikes = Strikes()
-
-    def check(self, raws: tuple[int, ...]) -> None:
-        """Look at position, speed, current and temperature."""
-        axis, safety, limits = self._axis, self._safety, self._axis.joint.limits
-        position_rad, velocity_rad_s, iq_a = axis.position_rad, axis.velocity_rad_s, axis.iq_a
-        nearer_rad = axis.low_rad if position_rad < axis.low_rad else axis.high_rad
-        degc = axis.temperature_degc(raws)
-        judged = (
-            # code, whether it is exceeded, cycles, what, value, limit, unit, remedy
-            ("position-limit", not axis.low_rad <= position_rad <= axis.high_rad,
-             safety.position_cycles, "position", position_rad, nearer_rad, "rad",
-             "move it back by hand"),
-            ("speed-limit", abs(velocity_rad_s) > axis.speed_max_rad_s, safety.velocity_cycles,
-             "velocity", velocity_rad_s, axis.speed_max_rad_s, "rad/s",
-             "command slower motions or lower the gains"),
-            ("current-limit", abs(iq_a) > axis.current_alarm_a, safety.current_cycles,
-             "current", iq_a, axis.current_alarm_a, "A",
-             "the board does not keep its current limit: check its firmware"),
-            ("temperature-limit", degc > limits.winding_temperature_max_degc,
-             safety.temperature_cycles, "winding temperature", degc,
-             limits.winding_temperature_max_degc, "°C",
-             "let it cool and command less current"),
-        )  # fmt: skip
-        self.strikes.keep([code for code, is_exceeded, *_ in judged if is_exceeded])
-        for code, is_exceeded, cycles, what, value, limit, unit, remedy in judged:
-            if is_exceeded and self.strikes.add(code, cycles):
-                joint = axis.joint.name
-                text = f"joint {joint}: {what} {beyond(value, limit, unit)}"
-                self._trip(f"{text}; {remedy}", code, joint)
-
-
 class BoardGuard:
     """The limits of one board and of the joints on it.
 
@@ -96,12 +38,19 @@ class BoardGuard:
             at even if it is plain.
     """
 
-    def __init__(self, unit: LoopBoard, bus: Bus, safety: Safety, machine: Machine) -> None:
+    def __init__(
+        self,
+        unit: LoopBoard,
+        axes: Sequence[AxisGuard],
+        bus: Bus,
+        safety: Safety,
+        machine: Machine,
+    ) -> None:
         self._unit = unit
         self._bus = bus
         self._safety = safety
         self._machine = machine
-        self._axes = [AxisGuard(axis, safety, self._trip_limit) for axis in unit.axes]
+        self._axes = axes
         self._strikes = Strikes()
         self.is_alert = False
         self._unreadable = 0
@@ -115,8 +64,12 @@ class BoardGuard:
             self._check_missing()
         else:
             self._check_reply(raws)
-        strikes = [self._strikes, *(guard.strikes for guard in self._axes)]
-        self.is_alert = bool(self._unreadable or self._stale or any(s.counts for s in strikes))
+        self.is_alert = bool(
+            self._unreadable
+            or self._stale
+            or self._strikes.counts
+            or any(guard.is_alert for guard in self._axes)
+        )
 
     def _check_reply(self, raws: tuple[int, ...]) -> None:
         unit = self._unit
@@ -126,14 +79,22 @@ class BoardGuard:
         if state is State.ACTIVE or state is State.READY:
             if not unit.is_ready:
                 self._report_fault()
-            for guard in self._axes:
-                guard.check(raws)
-            if unit.lowest_raw <= raws[unit.voltage_at] <= unit.highest_raw:
-                self._strikes.keep(())
-            else:
-                self._strike()
+            self._check_limits(raws)
+        elif state is State.STOPPING and unit.is_powered:
+            if raws[0] & ERROR_MASK:
+                self._report_fault()
+            self._check_limits(raws)
         elif state is State.CALIBRATING and raws[0] & ERROR_MASK:
             self._report_fault()
+
+    def _check_limits(self, raws: tuple[int, ...]) -> None:
+        unit = self._unit
+        for guard in self._axes:
+            guard.check(raws)
+        if unit.lowest_raw <= raws[unit.voltage_at] <= unit.highest_raw:
+            self._strikes.keep(())
+        else:
+            self._strike()
 
     # --- the board --------------------------------------------------------------------------------
 
@@ -191,15 +152,13 @@ class BoardGuard:
     def _strike(self) -> None:
         if self._strikes.add("bus", self._safety.bus_voltage_cycles):
             bus, name = self._bus, self._unit.port.name
-            self._trip_limit(
+            self._machine.trip(
                 f"board {name}: bus voltage {self._unit.bus_voltage_v:.4g} V, limits {bus.min_v:g} "
                 f"to {bus.max_v:g} V; check the supply and its wires",
-                "voltage-limit",
-                name,
+                code="voltage-limit",
+                kind="limit",
+                source=name,
             )
-
-    def _trip_limit(self, text: str, code: str, source: str) -> None:
-        self._machine.trip(text, code=code, kind="limit", source=source)
 
     def _trip_board(self, text: str, code: str) -> None:
         self._machine.trip(text, code=code, source=self._unit.port.name, is_of_board=True)

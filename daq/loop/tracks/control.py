@@ -11,14 +11,20 @@ from collections.abc import Sequence
 from daq.loop.events import Events
 from daq.loop.io.axis import Axis
 from daq.loop.tracks.homing import HomingRun
+from daq.loop.tracks.planner import Planner
 from daq.loop.tracks.track import Track
-from daq.motion.moves import Motion, MotionSequence
-from daq.motion.planning import Reach, check_reach, plan_move, plan_playback, plan_speed, stop_move
+from daq.motion.moves import MotionSequence
+from daq.motion.planning import Reach, check_reach, plan_playback
 from daq.motion.playback import Playback
+from daq.motion.torque_check import TorqueCheck
 from daq.recording.states import Mode
 
 _TRAJECTORY_OVER = 3
 """In the sequence of `plan_playback`: approach, trajectory, stop, standstill."""
+
+_SLOW_PERIODS, _SLOW_STEPS = 5, 10
+"""A loop that leaves out so few periods, after so few cycles again, is slow all the time: behind a
+serial port, say."""
 
 
 class LoopControl:
@@ -28,9 +34,11 @@ class LoopControl:
         axes: In the robot's joint order.
         catch_up_max: Periods after which a pause only delays: boards stop by themselves after as
             long without a command.
+        torques: Whether the motors are strong enough for a motion; None where that is not known.
 
     Attributes:
         tracks: One per joint.
+        planner: Makes the motions of single joints.
         homing: The search that is going on.
         is_changed: Whether a mode or a joint's zero has changed; the reader clears it.
         is_busy: Whether there is anything to do in the next cycle.
@@ -38,11 +46,18 @@ class LoopControl:
     """
 
     def __init__(
-        self, axes: Sequence[Axis], events: Events, *, period_s: float, catch_up_max: int = 20
+        self,
+        axes: Sequence[Axis],
+        events: Events,
+        *,
+        period_s: float,
+        catch_up_max: int = 20,
+        torques: TorqueCheck | None = None,
     ) -> None:
         self._events = events
         self._catch_up_max = catch_up_max
         self.tracks = [Track(axis, period_s=period_s) for axis in axes]
+        self.planner = Planner(self.tracks, torques, period_s=period_s)
         self.homing: HomingRun | None = None
         self.is_changed = True
         self._joints = [axis.joint for axis in axes]
@@ -50,6 +65,7 @@ class LoopControl:
         self._play: MotionSequence | None = None
         self.trajectories = 0
         self._k = 0
+        self._steps = _SLOW_STEPS + 1
         self._busy: list[Track] = []
         self.is_busy = False
 
@@ -81,7 +97,7 @@ class LoopControl:
 
     def set_mode(
         self, mode: Mode, numbers: Sequence[int], target: Sequence[float], duration_s: float
-    ) -> None:
+    ) -> Sequence[float]:
         """Change the mode of some joints.
 
         Args:
@@ -90,46 +106,41 @@ class LoopControl:
             target: One value per joint in the mode's unit, none for off and hold.
             duration_s: How long a move takes; 0 for as long as it must.
 
+        Returns:
+            The targets that they will have: speeds are less where a limit is too near.
+
         Raises:
             MotionLimitError: The target or the way there is beyond a limit.
         """
-        plans: list[tuple[Track, Motion | None, float]] = []
-        for place, number in enumerate(numbers):
-            track = self.tracks[number]
-            if mode is Mode.HOLD and track.is_holding:
-                continue  # it stands, or is coming to rest already
-            joints, (q, dq, torque) = [self._joints[number]], track.present()
-            motion: Motion | None = None
-            ff_a = 0.0
-            if mode in (Mode.HOLD, Mode.POSITION, Mode.VELOCITY):
-                check_reach(joints[0].name, q, track.axis.fence_rad)
-            reaches = [track.axis.reach_rad]
-            if mode is Mode.HOLD:
-                motion = self._stop(track, q, dq, torque)
-            elif mode is Mode.POSITION:
-                motion = plan_move(
-                    joints,
-                    [q],
-                    [dq],
-                    [target[place]],
-                    period_s=self._period_s,
-                    duration_s=duration_s,
-                    start_torque=[torque],
-                    reaches=reaches,
-                )
-            elif mode is Mode.VELOCITY:
-                motion = plan_speed(
-                    joints, [q], [dq], [target[place]], period_s=self._period_s, reaches=reaches
-                )
-            elif mode is Mode.CURRENT:
-                ff_a = target[place]
-            elif mode is Mode.TORQUE:
-                ff_a = target[place] * track.axis.amperes_per_nm
-            plans.append((track, motion, ff_a))
-        for track, motion, ff_a in plans:
-            track.enter(mode, motion, iq_ff_a=ff_a)
+        chosen = [self.tracks[number] for number in numbers]
+        if mode is Mode.HOLD:
+            # One that stands, or is coming to rest already, is left alone.
+            chosen = [track for track in chosen if not track.is_holding]
+            plans = [(track, self.planner.stop(track)) for track in chosen]
+        elif mode is Mode.POSITION:
+            moves = self.planner.moves(chosen, target, duration_s)
+            plans = list(zip(chosen, moves, strict=True))
+        elif mode is Mode.VELOCITY:
+            changes = self.planner.speeds(chosen, target)
+            plans = [
+                (track, way)
+                for track, wanted, (_, way) in zip(chosen, target, changes, strict=True)
+                # A joystick says the same again and again.
+                if not track.is_asked(wanted) and not track.is_kept_from(wanted)
+            ]
+            for track, wanted in zip(chosen, target, strict=True):
+                track.asked_rad_s = wanted
+            target = [speed_rad_s for speed_rad_s, _ in changes]
+        else:
+            for track, value in zip(chosen, target or [0.0] * len(chosen), strict=True):
+                is_torque = mode is Mode.TORQUE
+                track.drive(mode, value * track.axis.amperes_per_nm if is_torque else value)
+            plans = []
+        for track, motion in plans:
+            track.enter(mode, motion)
             self.note_ki(track)
         self.note_change()
+        return target
 
     def note_ki(self, track: Track) -> None:
         """Say so if a joint has to go without the Ki that it should have."""
@@ -138,15 +149,6 @@ class LoopControl:
             text = f"joint {name}: led with less Ki than it should until it is enabled anew; its "
             text += "board's integral was made with another one, or what has become of it is not "
             self._events.add("integral", f"{text}known", severity="warning", source=name)
-
-    def _stop(self, track: Track, q: float, dq: float, torque: float) -> Motion:
-        """Plan to bring a joint to rest, harder where its wire's range ends."""
-        joint, fence = track.axis.joint, track.axis.fence_rad
-        motion = stop_move(
-            [joint], [q], [dq], period_s=self._period_s, start_torque=[torque], reaches=[fence]
-        )
-        check_reach(joint.name, motion.row(motion.cycles or 0)[0], fence)
-        return motion
 
     def play(self, playback: Playback, ways: Sequence[Reach]) -> None:
         """Follow a trajectory with all joints, from where they are.
@@ -159,13 +161,14 @@ class LoopControl:
             MotionLimitError: Its first row cannot be reached inside the limits, or some row is
                 further than the joint can be led.
         """
-        present = [track.present() for track in self.tracks]
+        present = [track.start() for track in self.tracks]
         positions, speeds, torques = zip(*present, strict=True)
         reaches = [track.axis.reach_rad for track in self.tracks]
         for track, reach, way, q in zip(self.tracks, reaches, ways, positions, strict=True):
             check_reach(track.axis.joint.name, q, track.axis.fence_rad)
             for position_rad in way:
                 check_reach(track.axis.joint.name, position_rad, reach)
+        self.planner.check_playback(playback)
         motion = plan_playback(
             self._joints,
             positions,
@@ -202,25 +205,44 @@ class LoopControl:
         moving = [n for n, track in enumerate(self.tracks) if track.mode is not Mode.OFF]
         self.set_mode(Mode.HOLD, moving, (), 0.0)
 
+    def give_way(self, number: int, iq_a: float) -> None:
+        """Leave a joint a current and its damping, and bring what moves with it to rest.
+
+        It is pushed against something, or its encoder is dead.
+        """
+        if self._play is not None or self.homing is not None:
+            self.come_to_rest()
+        self.tracks[number].give_way(iq_a)
+        self.note_change()
+
     # --- every cycle ------------------------------------------------------------------------------
 
     def skip(self, periods: int) -> None:
         """Move on by the periods that were left out: motions go by the clock.
 
-        Boards that advance their references by themselves have done so meanwhile; one that stood
-        still would pull the joint back. After a long pause it goes on where it stopped.
+        References go on from where the boards have them, and catch up with the motion smoothly.
+        After a long pause a motion goes on where it stopped.
         """
-        periods = min(periods, self._catch_up_max)
-        for track in self._busy:
-            track.skip(periods)
+        counted = min(periods, self._catch_up_max)
+        is_slow = periods <= _SLOW_PERIODS and self._steps <= _SLOW_STEPS
+        self._steps = 0
         if self._play is not None:
-            self._k += periods
+            self._k += counted
             row, count = self._play.row(self._k - 1), len(self.tracks)
             for number, track in enumerate(self.tracks):
-                track.lead(row[number], row[count + number], row[2 * count + number])
+                planned = row[number], row[count + number], row[2 * count + number]
+                track.resume(planned, periods, is_slow=is_slow)
+        elif self.homing is not None:
+            for track in self.tracks:
+                # A search only takes longer.
+                track.resume(track.reference, periods, is_slow=is_slow)
+        else:
+            for track in self._busy:
+                track.skip(counted, periods, is_slow=is_slow)
 
     def step(self) -> None:
         """Write the next commands."""
+        self._steps += 1
         if self._play is not None:
             self._step_play(self._play)
         elif self.homing is not None:
@@ -237,9 +259,7 @@ class LoopControl:
         row = motion.row(self._k)
         self._k += 1
         for number, track in enumerate(self.tracks):
-            track.lead(row[number], row[count + number], row[2 * count + number])
-            if track.is_busy:
-                track.step()
+            track.follow(row[number], row[count + number], row[2 * count + number])
         if motion.number == _TRAJECTORY_OVER:
             self._play = None
             self.trajectories += 1
@@ -251,9 +271,7 @@ class LoopControl:
     def _step_homing(self, homing: HomingRun) -> None:
         for track, (motor_rad, motor_rad_s) in zip(self.tracks, homing.step(), strict=True):
             per_joint = track.axis.motor_per_joint
-            track.lead(motor_rad / per_joint, motor_rad_s / per_joint, 0.0)
-            if track.is_busy:
-                track.step()
+            track.follow(motor_rad / per_joint, motor_rad_s / per_joint, 0.0)
         if homing.is_over:
             self._end_homing(homing)
 

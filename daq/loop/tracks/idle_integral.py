@@ -2,8 +2,9 @@
 
 Of some firmware it is not known whether the integral is kept, goes on or is cleared while Ki = 0.
 So it is made not to matter: a motor without gains is followed by a reference that keeps it near 0
-if it goes on, and what a motor with gains collects is added up. Ki comes back only where that is
-little: else all of it would become current at once.
+if it goes on, and what a motor with gains collects is added up. Ki rises from 0 only where that is
+little, and where it has not been in use since the motor was enabled: else an integral of which
+nobody knows would become current at once.
 """
 
 from __future__ import annotations
@@ -23,20 +24,27 @@ _KNOWN = ((), (IdleIntegral.CLEARED,))
 class IdleIntegralWatch:
     """The integral of one motor, while nobody uses it. Motor side."""
 
-    __slots__ = ("_axis", "_error_rad", "_integral_rad_s", "_is_needed", "_rollovers")
+    __slots__ = ("_axis", "_error_rad", "_integral_rad_s", "_is_needed", "_rollovers", "_was_used")
 
     def __init__(self, axis: Axis) -> None:
         self._axis = axis
         self._is_needed = axis.behaviour.idle_integrals not in _KNOWN
-        self.clear()
+        self.begin()
 
-    def clear(self) -> None:
-        """Begin anew: the motor is not enabled, or it has Ki, and holds what it should."""
+    def begin(self) -> None:
+        """Begin anew: the motor is not enabled, which clears its integral."""
         self._integral_rad_s = self._error_rad = 0.0
         self._rollovers = self._axis.rollovers
+        self._was_used = False
+
+    def note_use(self) -> None:
+        """Note that there is a Ki: what its integral holds may be kept without it."""
+        self._was_used = self._is_needed
 
     def is_small(self, ki_a_per_rad_s: float) -> bool:
         """Whether the integral may come back with a Ki."""
+        if self._was_used:
+            return False
         current_a = ki_a_per_rad_s * abs(self._integral_rad_s)
         return current_a <= _SMALL * self._axis.current_max_a
 

@@ -9,9 +9,6 @@ from daq.motion.playback import Playback
 from daq.robot.description import DrivenRobot
 from daq.stream.errors import RefusedError
 
-_NEAR = 0.9
-"""Of the speed limit: an arm that follows imperfectly may exceed it."""
-
 
 class Upload:
     """Collects an announced trajectory in `playback`."""
@@ -22,7 +19,6 @@ class Upload:
         self._checker = RowChecker(robot, period_s=period_s)
         self._previous: list[float] | None = None
         self._joints = robot.joints
-        self._speeds = np.zeros(len(robot.joints))
         self._lowest = np.full(len(robot.joints), np.inf)
         self._highest = -self._lowest
         self.playback = Playback(len(robot.joints), has_torque=has_torque)
@@ -36,16 +32,6 @@ class Upload:
     def ways_rad(self) -> list[tuple[float, float]]:
         """How far down and up it takes each joint."""
         return list(zip(self._lowest.tolist(), self._highest.tolist(), strict=True))
-
-    @property
-    def near_limits(self) -> list[tuple[str, float, float]]:
-        """Joints that will go nearly as fast as they may: name, speed and limit in rad/s."""
-        speeds = zip(self._joints, self._speeds.tolist(), strict=True)
-        return [
-            (joint.name, speed, joint.limits.velocity_max_rad_s)
-            for joint, speed in speeds
-            if speed > _NEAR * joint.limits.velocity_max_rad_s
-        ]
 
     def add(self, first: int, payload: bytes) -> int:
         """Take some rows and return how many there are now.
@@ -69,8 +55,6 @@ class Upload:
         self._checker.check(rows, first_row=first, previous_row=self._previous)
         self._previous = rows[-1].tolist()
         joints = len(self._joints)
-        highest = np.abs(rows[:, joints : 2 * joints]).max(axis=0)
-        self._speeds = np.maximum(self._speeds, highest)
         positions = rows[:, :joints]
         self._lowest = np.minimum(self._lowest, positions.min(axis=0))
         self._highest = np.maximum(self._highest, positions.max(axis=0))

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from loop_rig import Rig, changed_joint, for_cycles, silent, with_values
+from loop_rig import Rig, changed_joint, for_cycles, refused_for, silent, with_values
 from wire_places import WRAP_TURNS, check_references, push, put_on_wire, wire_turns
 
 from daq.errors import ConfigError
@@ -155,7 +155,8 @@ def test_a_velocity_beyond_the_wire_is_clamped() -> None:
     [(9.0, 9.0), (8.99, 8.875), (0.3, 0.25), (0.125, 0.125)],
 )
 def test_isat_is_rounded_down(current_max_a: float, isat_a: float) -> None:
-    robot = changed_joint(load_robot("bench1"), 0, limits={"current_max_a": current_max_a})
+    limits = {"current_max_a": current_max_a, "torque_max_nm": 50.0}
+    robot = changed_joint(load_robot("bench1"), 0, limits=limits)
     rig = Rig(robot)
     rig.step(3)
     assert rig.wire(0, "isat_a").tolist() == [isat_a] * 3
@@ -163,6 +164,31 @@ def test_isat_is_rounded_down(current_max_a: float, isat_a: float) -> None:
     with pytest.raises(RefusedError, match=f"limit {current_max_a:.4g} A") as refusal:
         rig.mode("current", current_max_a * 1.01)
     assert refusal.value.reason == "current-limit"
+
+
+@pytest.mark.parametrize(
+    ("torque_max_nm", "isat_a"), [(50.0, 9.0), (7.5, 8.75), (1.0, 1.125), (0.2, 0.125)]
+)
+def test_isat_keeps_to_the_torque_limit(torque_max_nm: float, isat_a: float) -> None:
+    """31 · 0.0276 N·m/A at the joint: 6.1 N·m used to be applied where 1 was written."""
+    robot = changed_joint(load_robot("bench1"), 0, limits={"torque_max_nm": torque_max_nm})
+    rig = Rig(robot)
+    rig.step(3)
+    nm_per_a = abs(rig.axes[0].nm_per_a)
+    assert nm_per_a == pytest.approx(31.0 * 0.02757, rel=1e-3)
+    assert rig.wire(0, "isat_a").tolist() == [isat_a] * 3
+    assert isat_a * nm_per_a <= torque_max_nm
+    assert rig.axes[0].current_max_a == pytest.approx(min(9.0, torque_max_nm / nm_per_a))
+    rig.enable()
+    for mode, beyond, reason in (
+        ("current", 1.01 * rig.axes[0].current_max_a, "current-limit"),
+        ("torque", 1.01 * torque_max_nm, "torque-limit"),
+    ):
+        with refused_for("out-of-limit", reason, "joint1"):
+            rig.mode(mode, beyond)
+    rig.mode("current", 0.999 * rig.axes[0].current_max_a)
+    rig.step(200)
+    assert abs(rig.wire(0, "iq_ff_a")[-1]) * nm_per_a <= torque_max_nm
 
 
 def test_isat_is_never_the_boards_own_limit() -> None:
@@ -183,7 +209,8 @@ def test_isat_is_rounded_up_rather_than_to_0(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_isat_keeps_to_the_boards_own_limit() -> None:
-    robot = changed_joint(load_robot("bench1"), 0, limits={"current_max_a": 15.0})
+    limits = {"current_max_a": 15.0, "torque_max_nm": 50.0}
+    robot = changed_joint(load_robot("bench1"), 0, limits=limits)
     rig = Rig(robot, profile="uomodri")
     rig.step(3)
     assert rig.wire(0, "isat_a").tolist() == [10.0] * 3

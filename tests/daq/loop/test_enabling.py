@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from loop_rig import ES, Rig, assert_safe_stop
+from loop_rig import ES, Rig, assert_off_at_once, assert_safe_stop
 
 from daq.loop.agenda import Agenda
 from daq.loop.safety import machine
@@ -53,7 +53,7 @@ def test_the_system_bit_proves_nothing(profile: str, system_bit: int) -> None:
     rig.enable().hold(50)
     assert rig.state is State.ACTIVE
     rig.send(m.Stop())
-    rig.step(80)
+    rig.end_stop()
     rig.enable()
 
 
@@ -81,8 +81,11 @@ def test_a_board_in_error_without_a_code_is_named(profile: str) -> None:
     rig.send(m.Enable())
     calibration = PROFILES[profile].behaviour.calibration
     limit_s = machine.CALIBRATION_SLACK_S + calibration.duration_s + calibration.late_max_s
-    cycles = rig.until(lambda: rig.state is State.STOPPING)
+    cycles = rig.until(lambda: rig.state is State.FAULT)
     assert cycles == pytest.approx(1000 * limit_s, abs=2)
+    decided = rig.now - 1
+    rig.step(3)
+    assert_off_at_once(rig, decided)
     assert rig.machine.trip_code == "no-current"
     assert "joint1" in rig.machine.reason and "gate driver" in rig.machine.reason
 
@@ -100,7 +103,7 @@ def test_a_long_calibration_is_told_from_a_dead_board(monkeypatch: pytest.Monkey
     rig = Rig("bench1", calibration_s=8.0)
     rig.step(3)
     rig.send(m.Enable())
-    rig.until(lambda: rig.state is State.STOPPING)
+    rig.until(lambda: rig.state is State.FAULT)
     assert rig.machine.trip_code == "calibration"
 
 
@@ -115,10 +118,31 @@ def test_a_fault_of_one_motor_stops_the_robot(profile: str) -> None:
     rig.until(lambda: rig.state is State.STOPPING, cycles=5)
     tripped = rig.now - 1
     assert rig.machine.trip_code == "error-7"
-    rig.step(80)
+    rig.end_stop()
     assert rig.state is State.FAULT
-    assert_safe_stop(rig, tripped)
+    assert len(rig.event_texts("fault")) == 1
+    assert_safe_stop(rig, tripped, longest_s=0.6)
     assert not any(commands[-1].mode & ES for commands in map(rig.commands, (0, 1)))
+
+
+@every_profile
+def test_an_arm_that_falls_because_of_an_error_is_told_once(profile: str) -> None:
+    """The error is the fault; that nothing brakes is its consequence, and no fault of the wires."""
+    rig = Rig("laas4", profile=profile).enable().home_by_truth().hold(100)
+    rig.mode("position", 0.0, 0.0, 0.0, 0.0)
+    rig.until(lambda: rig.cycle.control.is_at_rest)
+    rig.step(300)
+    rig.mock.boards[0].latch(7)
+    rig.until(lambda: rig.state is State.STOPPING, cycles=5)
+    tripped = rig.now - 1
+    rig.until(lambda: not rig.cycle.units[0].is_powered, cycles=1000)
+    let_go = {0: rig.now}
+    rig.end_stop()
+    assert (rig.machine.trip_code, rig.machine.is_fault_of_board) == ("error-7", True)
+    assert len(rig.event_texts("fault")) == 1
+    (event,) = rig.events_of("stop")
+    assert (event.severity, event.source) == ("warning", "shoulder")
+    assert_safe_stop(rig, tripped, let_go=let_go)
 
 
 # --- frames sweep while boards calibrate ----------------------------------------------------------

@@ -6,14 +6,17 @@ import itertools
 import signal
 from collections.abc import Callable
 
+import msgspec
 import numpy as np
 import pytest
-from loop_rig import ES, Rig, assert_safe_stop, corrupt
+from loop_rig import ES, Rig, assert_braked, assert_off_once, assert_safe_stop, corrupt
+from true_motion import TrueMotion
 
 from daq.loop.agenda import Agenda
 from daq.loop.runner import Ending
 from daq.loop.schedule import Chore
 from daq.recording.states import State
+from daq.robot import load_robot
 from daq.samples.batches import Header
 from daq.stream import messages as m
 from firmware_protocol.behaviour import Unpowered
@@ -25,8 +28,14 @@ COMMAND_TIMEOUT = 2
 """A board's error code, the same in every profile."""
 
 
+ARM = load_robot("laas4")
+LOWER_MAX_S = 8.0
+
+
 def active_arm() -> Rig:
-    rig = Rig("laas4", posture_rad=POSTURE_RAD).enable().home_by_truth().hold(100)
+    safety = msgspec.structs.replace(ARM.safety, lower_max_s=LOWER_MAX_S)
+    robot = msgspec.structs.replace(ARM, safety=safety)
+    rig = Rig(robot, posture_rad=POSTURE_RAD).enable().home_by_truth().hold(100)
     assert abs(rig.axes[1].iq_a) > 1.0
     return rig
 
@@ -129,32 +138,36 @@ BREAKS: dict[str, Callable[[Rig], None]] = {
 @pytest.mark.parametrize("break_it", BREAKS.values(), ids=BREAKS)
 def test_an_exception_anywhere_is_a_safe_stop_first(break_it: Callable[[Rig], None]) -> None:
     rig = active_arm()
+    motion = TrueMotion(rig)
     break_it(rig)
     with pytest.raises(BrokenError):
         rig.runner(duration_ns=1_000_000_000).run()
     assert rig.state is State.FAULT
     assert rig.machine.trip_code == "internal-error"
     assert "BrokenError: by a test" in rig.machine.reason
-    # The first command without gains is the next one.
+    assert_safe_stop_by_wire(rig)
+    rig.mock.advance_to(rig.clock.now_ns() + 2_000_000_000)
+    speeds_rad_s = np.abs(motion.velocity_rad_s(motion.stop_sent()))
+    assert speeds_rad_s.max() < 0.5, "lowered, also if its board is not seen any more"
+
+
+def assert_safe_stop_by_wire(rig: Rig) -> int:
+    """As `assert_safe_stop`, where the rig did not see the cycles; the last that was led."""
+    # The first command without stiffness is the next one.
     led = [
         max(n for n, command in enumerate(rig.commands(board)) if any(command.kp_a_per_rad))
         for board in (0, 1)
     ]
     assert abs(led[0] - led[1]) <= 1
-    assert_safe_stop_by_wire(rig, min(led))
-
-
-def assert_safe_stop_by_wire(rig: Rig, begun: int) -> None:
-    """As `assert_safe_stop`, where the rig did not see the cycles."""
-    for board in range(len(rig.boards)):
-        commands = rig.commands(board)
-        off = max(n for n, command in enumerate(commands) if command.mode & ES) + 1
-        assert 49 <= off - begun <= 52
-        assert len(commands) - off >= 2, "the second shows that the first was taken"
-        for motor in (0, 1):
-            ramp = np.abs([command.iq_ff_a[motor] for command in commands[begun + 2 :]])
-            assert (np.diff(ramp) <= 0).all()
-            assert ramp[-1] == 0.0
+    offs = assert_off_once(rig)
+    assert abs(offs[0] - offs[1]) <= 1
+    for board, off in enumerate(offs):
+        assert 300 <= off - led[board] <= 300 + 1000 * LOWER_MAX_S + 3
+        assert len(rig.commands(board)) - off >= 2, "the second shows that the first was taken"
+    for joint in range(len(rig.axes)):
+        board, _ = rig.place_of(joint)
+        assert_braked(rig, joint, led[board], offs[board], off=offs[board])
+    return min(led)
 
 
 def test_an_exception_in_the_stop_itself_does_not_keep_boards_on() -> None:
@@ -210,10 +223,7 @@ def test_a_signal_begins_the_safe_stop_within_two_cycles(phase: int) -> None:
     assert runner.run() is Ending.TERMINATED
     assert rig.state is State.IDLE
     assert rig.machine.reason == "SIGTERM"
-    kp = rig.wire(1, "kp_a_per_rad")
-    led = int(np.flatnonzero(kp)[-1])
-    assert 0 <= led - told <= 1
-    assert_safe_stop_by_wire(rig, led)
+    assert 0 <= assert_safe_stop_by_wire(rig) - told <= 1
     assert rig.event_texts("state")[-2:] == [
         "active → stopping: SIGTERM",
         "stopping → idle",
@@ -232,12 +242,12 @@ def test_the_time_is_over() -> None:
     rig = Rig()
     assert rig.runner(duration_ns=50_000_000).run() is Ending.TIME_IS_OVER
     assert rig.now == 50 + 2
-    rig = active_arm()
+    rig = Rig().enable().hold()
     before = rig.now
     runner = rig.runner(duration_ns=100_000_000)
     runner.run()
     assert rig.state is State.IDLE
-    assert rig.now - before == 100 + 50 + 1
+    assert rig.now - before == 100 + 300 + 2
     assert runner.elapsed_ns == (rig.now - before) * 1_000_000
 
 
@@ -309,10 +319,12 @@ def test_a_hung_host_comes_back_to_a_fault() -> None:
     rig.step(3)
     assert rig.state is State.STOPPING
     assert rig.machine.trip_code == f"error-{COMMAND_TIMEOUT}"
-    tripped = rig.now - 1
-    rig.step(80)
+    tripped = rig.now - 3
+    rig.end_stop()
     assert rig.state is State.FAULT
-    assert_safe_stop(rig, tripped - 2)
+    assert_safe_stop(rig, tripped)
+    assert [event.source for event in rig.events_of("fault")] == ["shoulder", "elbow"]
+    assert rig.machine.reason == rig.event_texts("fault")[0]
 
 
 def test_the_last_batch_is_handed_on() -> None:

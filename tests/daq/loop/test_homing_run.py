@@ -24,6 +24,7 @@ HINT_RAD = (0.05, -math.pi / 2 - 0.04, 0.04, -0.03)
 
 
 def home(rig: Rig, posture_rad: tuple[float, ...] = HINT_RAD) -> Rig:
+    rig.until(lambda: rig.cycle.control.is_at_rest, cycles=1000)  # a weak motor stops slowly
     rig.send(m.Home(posture_rad=posture_rad))
     assert all(track.mode is Mode.HOME for track in rig.tracks)
     rig.until(lambda: rig.cycle.control.homing is None)
@@ -116,13 +117,25 @@ def test_disabling_forgets_it() -> None:
     assert refusal.value.code == "not-homed"
 
 
-def test_position_and_play_need_homing() -> None:
+BEFORE_HOMING: dict[str, tuple[str, tuple[float, ...], tuple[str, ...], str]] = {
+    "too far": ("position", (0.36,), ("joint3",), "joint3"),
+    "too far down": ("position", (-0.36,), ("joint1",), "joint1"),
+    "one of them too far": ("position", (0.1, -1.5, 0.1, 0.1), (), "joint2"),
+    "too fast": ("velocity", (0.31,), ("joint4",), "joint4"),
+    "too fast down": ("velocity", (0.0, 0.0, -0.4, 0.0), (), "joint3"),
+    "a current": ("current", (0.1,), ("joint2",), "joint2"),
+    "a torque": ("torque", (0.1,), ("joint2",), "joint2"),
+}
+
+
+def test_what_needs_homing() -> None:
     rig = Rig("laas4").enable().hold()
-    for joints, names in (((), "joint1, joint2, joint3, joint4"), (("joint3",), "joint3")):
+    for mode, target, joints, named in BEFORE_HOMING.values():
         with pytest.raises(RefusedError) as refusal:
-            rig.mode("position", *(0.0,) * (len(joints) or 4), joints=joints)
+            rig.mode(mode, *target, joints=joints)
         assert refusal.value.code == "not-homed"
-        assert refusal.value.message.startswith(f"{names}: ")
+        assert refusal.value.message.startswith(f"joint {named}: ")
+        assert "`armature send home`" in refusal.value.message
     rows = np.zeros((2, 8))
     rows[:, 1] = -1.5
     rig.send(m.PlayBegin(rows=2))
@@ -132,6 +145,36 @@ def test_position_and_play_need_homing() -> None:
     assert refusal.value.code == "not-homed"
     assert rig.state is State.ACTIVE
     assert all(track.mode is Mode.HOLD for track in rig.tracks)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_before_homing_a_joint_is_jogged_slowly_and_not_far(sign: float) -> None:
+    """Up to 0.35 rad from where it was enabled, at 0.3 rad/s: on the true motion of the arm."""
+    rig = Rig("laas4").enable().hold()
+    began_rad = rig.mock.plant.joint_position_rad[3]
+    enabled_rad = rig.axes[3].enabled_at_rad
+    since = rig.now
+    rig.mode("position", enabled_rad + 0.3 * sign, joints=["joint4"])
+    rig.until(lambda: rig.tracks[3].is_at_rest)
+    rig.step(300)
+    moved_rad = rig.mock.plant.joint_position_rad[3] - began_rad
+    assert moved_rad == pytest.approx(0.3 * sign, abs=0.03)
+    rig.mode("velocity", 0.3 * sign, joints=["joint4"])
+    rig.until(lambda: rig.tracks[3].mode is Mode.HOLD, cycles=3000)
+    rig.step(600)
+    (event,) = rig.events_of("limit")
+    assert event.source == "joint4" and "0.35 rad" in event.text
+    answer = rig.mode("velocity", 0.3 * sign, joints=["joint4"])
+    assert abs(answer["target"][0]) < 0.1, "hardly any way is left, and the answer says so"
+    rig.step(1000)
+    way_rad = np.array(rig.joint_rad)[since:, 3] - began_rad
+    assert np.abs(way_rad).max() <= 0.35 + 0.02
+    speeds_rad_s = np.abs(way_rad[50:] - way_rad[:-50]) / 0.05
+    assert speeds_rad_s.max() <= 0.3 * 1.15
+    assert rig.state is State.ACTIVE
+    rig.mode("velocity", -0.3 * sign, joints=["joint4"])
+    rig.step(500)
+    assert sign * (rig.mock.plant.joint_position_rad[3] - began_rad) < 0.3, "back is free"
 
 
 def test_what_could_not_be_homed_is_said_and_the_others_are(
@@ -150,10 +193,12 @@ def test_what_could_not_be_homed_is_said_and_the_others_are(
     assert f"{-math.pi / 2 + 0.5 * spacing_rad:.4f} rad" in wrong_hint
     assert f"{2 * TRAVEL_TURNS:.2f}" in no_index
     assert rig.state is State.ACTIVE
-    with pytest.raises(RefusedError, match="joint2, joint4: ") as refusal:
-        rig.mode("position", 0.0, -1.5, 0.0, 0.0)
-    assert refusal.value.code == "not-homed"
-    rig.mode("position", 0.0, joints=["joint1"])
+    for joint in (1, 3):
+        name, far_rad = f"joint{joint + 1}", rig.axes[joint].enabled_at_rad + 0.36
+        with pytest.raises(RefusedError, match=f"joint {name}: ") as refusal:
+            rig.mode("position", far_rad, joints=[name])
+        assert refusal.value.code == "not-homed"
+    rig.mode("position", 0.5, joints=["joint1"])
 
 
 def test_a_hint_outside_the_limits_is_refused_at_once() -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import msgspec
+import numpy as np
 import pytest
 from loop_rig import (
     Rig,
     Tamper,
+    assert_off_at_once,
     assert_safe_stop,
     corrupt,
     cut_short,
@@ -20,6 +23,7 @@ from loop_rig import (
 
 from daq.loop.safety import machine
 from daq.recording.states import State
+from daq.robot import load_robot
 from daq.stream import messages as m
 from firmware_protocol.profile import Profile
 from firmware_protocol.profiles import PROFILES
@@ -38,6 +42,10 @@ class Limit(NamedTuple):
     texts: tuple[str, ...]
     """What the reason names: who, value, limit."""
     kind: str = "limit"
+    also: str = ""
+    """What else is told on the way to rest."""
+    is_disobeying: bool = False
+    """Whether its board does not do what it is told, so that it is switched off at once."""
 
 
 def motor(number: int, **values: float) -> Callable[[Profile], Tamper]:
@@ -80,10 +88,20 @@ LIMITS = {
         ("joint joint2", "-5.1 rad/s", "5 rad/s"),
     ),
     "current": Limit(
-        5, motor(0, iq_a=9.8), 1, "current-limit", ("joint joint3", "9.8", "limit 9.7 A")
+        5,
+        motor(0, iq_a=9.8),
+        1,
+        "current-limit",
+        ("joint joint3", "9.8", "limit 9.7 A"),
+        is_disobeying=True,
     ),
     "current backwards": Limit(
-        5, motor(0, iq_a=-9.8), 1, "current-limit", ("joint joint3", "-9.8", "limit 9.7 A")
+        5,
+        motor(0, iq_a=-9.8),
+        1,
+        "current-limit",
+        ("joint joint3", "-9.8", "limit 9.7 A"),
+        is_disobeying=True,
     ),
     "temperature": Limit(
         10,
@@ -106,7 +124,13 @@ LIMITS = {
         20, lambda _: corrupt, 1, "corrupt", ("board elbow", "mock:elbow", "20 replies"), "fault"
     ),
     "cut short": Limit(
-        20, lambda _: cut_short, 0, "truncated", ("board shoulder", "20 replies"), "fault"
+        20,
+        lambda _: cut_short,
+        0,
+        "truncated",
+        ("board shoulder", "20 replies"),
+        "fault",
+        also="reports error 2",  # commands are cut as well
     ),
     "silent": Limit(20, lambda _: silent, 1, "silent", ("board elbow", "20 replies"), "fault"),
     "another version": Limit(
@@ -144,14 +168,19 @@ def test_the_safe_stop_begins_with_the_last_reply_that_is_too_much(limit: Limit)
     assert rig.state is State.STOPPING
     tripped = rig.now - 1
     reason = rig.machine.reason
-    rig.step(80)
+    rig.end_stop()
     assert rig.state is State.FAULT
-    assert_safe_stop(rig, tripped)
+    assert_safe_stop(
+        rig, tripped, let_go={limit.board: tripped + 1} if limit.is_disobeying else None
+    )
     assert rig.machine.trip_code == limit.code
     for text in limit.texts:
         assert text in reason
     assert rig.machine.reason == reason
-    assert rig.event_texts(limit.kind) == [reason]
+    told, *more = rig.event_texts(limit.kind)
+    assert told == reason
+    assert [limit.also in text for text in more] == [True] * bool(limit.also)
+    assert rig.event_texts("fault" if limit.kind == "limit" else "limit") == []
     # The reason is said once, in the event of its own.
     assert rig.event_texts("state")[-2:] == ["active → stopping", "stopping → fault"]
     assert rig.machine.is_fault_of_board is (limit.kind == "fault")
@@ -175,8 +204,12 @@ def test_it_strikes_again_after_a_reset(limit: Limit) -> None:
     """What is still wrong when the robot is enabled again stops it again, just as fast."""
     rig = hanging_arm()
     link = rig.links[limit.board]
-    link.tamper = limit.tamper(rig.profiles[limit.board])
-    rig.until(lambda: rig.state is State.FAULT)
+    wrong = link.tamper = limit.tamper(rig.profiles[limit.board])
+    rig.until(lambda: rig.state is State.STOPPING)
+    link.tamper = None
+    rig.end_stop()
+    assert rig.state is State.FAULT
+    link.tamper = wrong
     if limit.kind == "fault":
         rig.send(m.Reset())
         rig.step(21)
@@ -199,6 +232,7 @@ def test_what_never_went_back_to_normal_strikes_again(name: str) -> None:
     rig = hanging_arm()
     rig.links[limit.board].tamper = limit.tamper(rig.profiles[limit.board])
     rig.until(lambda: rig.state is State.FAULT)
+    assert len(rig.event_texts("limit")) == 1, "said once"
     rig.send(m.Reset())
     rig.step(3)
     rig.send(m.Enable())
@@ -222,9 +256,44 @@ def test_a_board_clock_that_stands_still() -> None:
     tripped = rig.now - 1
     assert rig.machine.trip_code == "unconfirmed"
     assert "board elbow" in rig.machine.reason
-    rig.step(80)
+    rig.step(400)
+    rig.links[1].tamper = None
+    rig.end_stop()
     assert rig.state is State.FAULT
     assert_safe_stop(rig, tripped)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize(
+    "tamper", [corrupt, silent, of_other_version], ids=lambda each: each.__name__
+)
+def test_joints_that_cannot_be_seen_are_braked_for_as_long_as_it_may_take(
+    number: int, tamper: Callable[..., Any]
+) -> None:
+    """Their board may well hear us: a joint that gravity pulls would fall if it were let go."""
+    robot = load_robot("laas4")
+    safety = msgspec.structs.replace(robot.safety, lower_max_s=8.0)
+    rig = Rig(msgspec.structs.replace(robot, safety=safety), posture_rad=POSTURE_RAD)
+    rig.enable().home_by_truth().hold(110)
+    rig.links[number].tamper = (
+        tamper(rig.profiles[number]) if tamper is of_other_version else tamper
+    )
+    rig.until(lambda: rig.state is State.STOPPING)
+    tripped, reason = rig.now - 1, rig.machine.reason
+    assert rig.end_stop() == pytest.approx(8300, abs=2)
+    assert assert_safe_stop(rig, tripped) == pytest.approx(tripped + 8300, abs=2)
+    lowered_rad_s = np.diff(np.array(rig.joint_rad)[tripped:, 1]) * 1000.0
+    assert np.abs(lowered_rad_s).max() < 0.4, "by the board that hears us"
+    assert rig.event_texts("fault") == [reason]
+    unseen = ("joint1, joint2", "joint3, joint4")[number]
+    assert [text for text in rig.event_texts("stop") if "cannot be seen" in text and unseen in text]
+
+
+def test_a_board_that_cannot_be_reached_is_not_waited_for() -> None:
+    rig = Rig("laas4", faults=["vanish:at=0.6,board=1"]).enable().hold()
+    rig.until(lambda: rig.state is State.STOPPING)
+    assert rig.end_stop() == pytest.approx(300, abs=2)
+    assert rig.event_texts("stop") == []
 
 
 DEVICE_FAILURES = {"vanish:at=0.6,board=1": "elbow", "io-error:at=0.6,for=5,board=0": "shoulder"}
@@ -239,9 +308,12 @@ def test_a_device_that_fails_stops_the_other_board_too(fault: str, name: str) ->
     reason = rig.machine.reason
     assert rig.machine.trip_code == "unreachable"
     assert f"board {name}" in reason and f"mock:{name}" in reason
-    rig.step(80)
+    rig.end_stop()
     assert rig.state is State.FAULT
-    assert_safe_stop(rig, tripped)
+    if name == "elbow":
+        assert_safe_stop(rig, tripped)
+    else:  # what its board let fall is nothing to wait for
+        assert_safe_stop(rig, tripped, longest_s=0.302, lost=[0])
     assert rig.event_texts("fault") == [reason], "said once"
     assert rig.machine.is_fault_of_board
 
@@ -255,12 +327,16 @@ def test_a_board_that_rebooted_is_no_longer_enabled() -> None:
     assert 605 <= rig.now <= 610
     assert rig.machine.trip_code == "not-enabled"
     assert "board elbow on mock:elbow" in rig.machine.reason
-    rig.step(80)
+    rig.end_stop()
     assert rig.state is State.FAULT
-    assert_safe_stop(rig, tripped)
+    # It would take the next command for one to calibrate.
+    assert_safe_stop(rig, tripped, let_go={1: tripped + 1})
+    assert len(rig.event_texts("fault")) == 1
+    assert rig.machine.is_fault_of_board
 
 
 def test_a_brown_out_that_lasts_is_silence() -> None:
+    """When the board comes back it is let go at once, and not told to calibrate."""
     fault = "brown-out:at=0.6,for=1,board=0"
     rig = Rig("laas4", posture_rad=POSTURE_RAD, faults=[fault]).enable().hold()
     rig.until(lambda: rig.state is State.STOPPING)
@@ -268,8 +344,12 @@ def test_a_brown_out_that_lasts_is_silence() -> None:
     tripped = rig.now - 1
     assert rig.machine.trip_code == "silent"
     assert "board shoulder" in rig.machine.reason
-    rig.step(80)
-    assert_safe_stop(rig, tripped)
+    rig.until(lambda: not rig.cycle.units[0].is_powered)
+    assert 1600 <= rig.now <= 1610
+    let_go = {0: rig.now}
+    rig.end_stop()
+    assert rig.machine.trip_code == "silent"
+    assert assert_safe_stop(rig, tripped, let_go=let_go) == let_go[0], "the other rests by then"
 
 
 ERRORS = [
@@ -285,8 +365,9 @@ def test_every_error_of_every_board(profile: str, code: int, meaning: str, at_s:
     rig = Rig("bench1", profile=profile, faults=[f"board-error:at={at_s},code={code}"])
     rig.step(3)
     rig.send(m.Enable())
-    rig.until(lambda: rig.state in (State.READY, State.STOPPING))
-    if rig.state is State.READY:
+    rig.until(lambda: rig.state in (State.READY, State.FAULT))
+    is_calibrated = rig.state is State.READY
+    if is_calibrated:
         rig.hold(20)
         rig.until(lambda: rig.state is State.STOPPING)
     tripped = rig.now - 1
@@ -295,10 +376,15 @@ def test_every_error_of_every_board(profile: str, code: int, meaning: str, at_s:
     assert 0 <= rig.now - struck <= 2
     assert rig.machine.trip_code == f"error-{code}"
     assert "board bench on mock:bench" in rig.machine.reason and meaning in rig.machine.reason
-    assert len(rig.event_texts("fault")) == 1
-    rig.step(80)
+    rig.end_stop()
     assert rig.state is State.FAULT
-    assert_safe_stop(rig, tripped)
+    assert len(rig.event_texts("fault")) == 1
+    assert rig.event_texts("limit") == []
+    assert rig.machine.is_fault_of_board
+    if is_calibrated:
+        assert_safe_stop(rig, tripped)
+    else:
+        assert_off_at_once(rig, tripped)
 
 
 def test_a_calibration_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,11 +392,14 @@ def test_a_calibration_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyP
     rig = Rig("bench1", calibration_s=4.0)
     rig.step(3)
     rig.send(m.Enable())
-    assert rig.until(lambda: rig.state is State.STOPPING) == pytest.approx(1500, abs=2)
+    assert rig.until(lambda: rig.state is State.FAULT) == pytest.approx(1500, abs=2)
     assert rig.machine.trip_code == "calibration"
     assert "1.5 s" in rig.machine.reason and "board bench" in rig.machine.reason
-    rig.step(80)
-    assert rig.state is State.FAULT
+    decided = rig.now - 1
+    rig.step(3)
+    assert_off_at_once(rig, decided)
+    changes = ["calibrating → stopping", "stopping → fault"]
+    assert rig.event_texts("state")[-2:] == changes
 
 
 def test_several_things_at_once_are_one_stop() -> None:
@@ -320,17 +409,26 @@ def test_several_things_at_once_are_one_stop() -> None:
     rig.until(lambda: rig.state is State.STOPPING)
     tripped, reason = rig.now - 1, rig.machine.reason
     assert rig.machine.trip_code == "speed-limit"
-    rig.step(80)
+    rig.end_stop()
     assert rig.state is State.FAULT
-    assert_safe_stop(rig, tripped)
+    # The current is the fifth that is too much; until then the board was braking.
+    assert_safe_stop(rig, tripped, let_go={0: tripped + 3})
     assert rig.machine.reason == reason, "the first cause is the one to tell"
+    assert not rig.machine.is_fault_of_board
+    codes = [text.partition(":")[0] for text in rig.event_texts("limit")]
+    assert codes == ["joint joint1", "joint joint1"], "speed, then current"
+    (unreadable,) = rig.event_texts("fault")
+    assert "board elbow" in unreadable
 
 
-def test_one_odd_current_does_not_make_a_stop_push() -> None:
-    rig = active_arm()
-    rig.step(50)
-    usual_a = abs(rig.axes[0].iq_mean_a)
-    rig.links[0].tamper = with_values(rig.profiles[0], 0, iq_a=15.0)
-    rig.step(1)
-    rig.machine.stop("a test")
-    assert abs(rig.machine._ramp_from_a[0]) < usual_a + 0.2 * 15.0
+@pytest.mark.parametrize("odd_a", [15.0, -15.0])
+def test_an_odd_current_has_no_influence_on_a_stop(odd_a: float) -> None:
+    rig, other = active_arm(), active_arm()
+    rig.links[0].tamper = for_cycles(1, with_values(rig.profiles[0], 0, iq_a=odd_a))
+    for each in (rig, other):
+        each.step()
+        decided = each.now - 1
+        each.send(m.Stop())
+        each.end_stop()
+        assert_safe_stop(each, decided)
+    assert [link.sent for link in rig.links] == [link.sent for link in other.links]

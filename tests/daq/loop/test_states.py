@@ -8,9 +8,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from loop_rig import ES, Rig, assert_safe_stop, corrupt, refused_for, silent
+from loop_rig import (
+    ES,
+    Rig,
+    assert_off_at_once,
+    assert_safe_stop,
+    corrupt,
+    refused_for,
+    silent,
+)
 
 from daq.recording.states import Mode, State
+from daq.samples.columns import ColumnDecoder
 from daq.stream import messages as m
 from daq.stream.errors import RefusedError
 
@@ -72,7 +81,7 @@ def stopping() -> Rig:
 def fault() -> Rig:
     rig = active()
     rig.machine.trip("for a test", code="test")
-    rig.step(60)
+    rig.end_stop()
     return rig
 
 
@@ -99,7 +108,7 @@ COMMANDS: dict[str, tuple[m.AnyCommand, dict[str, State]]] = {
         m.Disable(),
         SAME
         | {
-            "calibrating": State.STOPPING,
+            "calibrating": State.IDLE,  # there is nothing to brake with
             "ready": State.STOPPING,
             **dict.fromkeys(("active", "playing", "homing", "disabling"), State.ACTIVE),
         },
@@ -109,7 +118,8 @@ COMMANDS: dict[str, tuple[m.AnyCommand, dict[str, State]]] = {
         {
             name: state if state in (State.IDLE, State.FAULT) else State.STOPPING
             for name, state in SAME.items()
-        },
+        }
+        | {"calibrating": State.IDLE},
     ),
     "reset": (m.Reset(), {"fault": State.IDLE}),
     "mode off": (
@@ -278,10 +288,13 @@ def test_stop_is_the_safe_stop_from_anywhere(situation: str) -> None:
     rig = SITUATIONS[situation][0]()
     rig.send(m.Stop())
     decided = rig.now - 1
-    rig.step(80)
+    rig.end_stop()
     assert rig.state is State.IDLE
     assert rig.machine.trip_code == ""
-    assert_safe_stop(rig, decided)
+    if situation == "calibrating":
+        assert_off_at_once(rig, decided)
+    else:
+        assert_safe_stop(rig, decided, longest_s=0.6)
     assert all(track.mode is Mode.OFF for track in rig.tracks)
 
 
@@ -296,17 +309,32 @@ def test_disable_brings_joints_to_rest_first(mode: str, target: float) -> None:
     rig.until(lambda: rig.state is State.STOPPING, cycles=1500)
     assert abs(rig.axes[0].velocity_rad_s) < 0.1
     decided = rig.now - 1
-    rig.step(80)
+    rig.end_stop()
     assert rig.state is State.IDLE
-    assert_safe_stop(rig, decided)
+    assert_safe_stop(rig, decided, longest_s=0.4)
 
 
 def test_a_fault_while_stopping_ends_in_fault() -> None:
     rig = stopping()
+    decided = rig.now - 11
     rig.machine.trip("worse", code="test")
-    rig.step(60)
+    rig.end_stop()
     assert rig.state is State.FAULT
     assert rig.machine.reason == "worse"
+    assert_safe_stop(rig, decided, longest_s=0.4)
+    assert rig.event_texts("state")[-2:] == [
+        "active → stopping: stop was commanded",
+        "stopping → fault",
+    ]
+
+
+def test_a_second_stop_while_stopping_changes_nothing() -> None:
+    rig, other = stopping(), stopping()
+    rig.send(m.Stop())
+    for each in (rig, other):
+        each.end_stop()
+    assert [link.sent for link in rig.links] == [link.sent for link in other.links]
+    assert rig.event_texts() == other.event_texts()
 
 
 def test_without_current_nothing_is_known_of_positions() -> None:
@@ -314,8 +342,22 @@ def test_without_current_nothing_is_known_of_positions() -> None:
     rig = Rig("laas4").enable().home_by_truth().hold()
     assert all(axis.is_homed for axis in rig.axes)
     rig.send(m.Stop())
-    rig.step(80)
+    rig.end_stop()
     assert not any(axis.is_homed for axis in rig.axes)
+
+
+def test_a_board_that_is_let_go_alone_forgets_its_positions_at_once() -> None:
+    rig = Rig("laas4", posture_rad=(0.2, -1.0, 0.4, 0.6)).enable().home_by_truth().hold()
+    rig.send(m.Stop())
+    rig.step(50)
+    rig.machine.trip("for a test", code="test", disobeying=rig.cycle.units[1])
+    let_go = rig.now
+    assert [axis.is_homed for axis in rig.axes] == [True, True, False, False]
+    rig.end_stop()
+    rig.step(20)
+    decoder = ColumnDecoder(rig.session)
+    homed = decoder.decode(decoder.layout.view(b"".join(payload for _, payload in rig.batches)))
+    assert homed["joint_is_homed"][let_go + 1, :].tolist() == [True, True, False, False]
 
 
 # --- malformed ------------------------------------------------------------------------------------
@@ -360,10 +402,10 @@ WRONG: dict[str, tuple[m.AnyCommand, str, str, str]] = {
         m.SetMode(mode="current", target=(9.1,)),
         LIMIT,
         "current-limit",
-        "9.1 A, limit 9 A",
+        "9.1 A, limit 8.776 A",
     ),
     "torque": (m.SetMode(mode="torque", target=(-7.6,)), LIMIT, "torque-limit", "limit 7.5 N·m"),
-    "speed": (m.SetMode(mode="velocity", target=(6.1,)), LIMIT, "speed-limit", "limit 6 rad/s"),
+    "speed": (m.SetMode(mode="velocity", target=(6.1,)), LIMIT, "speed-limit", "at most 5.4 rad/s"),
     "position": (
         m.SetMode(mode="position", target=(1e5,)),
         LIMIT,

@@ -200,4 +200,4 @@ def test_the_stop_after_an_exception_keeps_the_deadlines_too() -> None:
     woke_ns = clock.woke_ns[before:]
     assert len({each // PERIOD_NS for each in woke_ns}) == len(woke_ns)
     kp = rig.wire(0, "kp_a_per_rad")
-    assert len(kp) - 1 - np.flatnonzero(kp)[-1] == 50 + 1
+    assert len(kp) - 1 - np.flatnonzero(kp)[-1] == 300 + 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from loop_rig import Rig, refused_for
 
+from daq.loop.io.axis import Axis
 from daq.recording.states import Mode, State
 from daq.stream import messages as m
 
@@ -14,11 +15,12 @@ def arm(joint4_rad: float = 0.0) -> Rig:
     return rig.enable().home_by_truth()
 
 
-def test_a_joint_that_cannot_follow_stops_the_robot() -> None:
+def test_a_joint_that_cannot_follow_stops_the_robot(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig("bench1").enable()
     axis = rig.loop.cycle.control.tracks[0].axis
     rig.send(m.SetMode(mode="velocity", target=(2.0,)))
     # The motor has no torque any more: its current limit on the wire is the smallest there is.
+    monkeypatch.setattr(Axis, "limit_current", lambda *_: None)
     rig.loop.cycle.units[0].command[14] = 1
     rig.until(lambda: rig.state is State.STOPPING, cycles=3000)
 
@@ -46,6 +48,32 @@ def test_a_constant_speed_ends_before_the_limit(speed: float, start_rad: float) 
     assert [(e.severity, e.source) for e in rig.events_of("limit")] == [("info", "joint4")]
 
 
+@pytest.mark.parametrize("speed", [50.0, 4.6, -4.6])
+def test_a_speed_beyond_the_limit_is_refused_wherever_the_joint_is(speed: float) -> None:
+    """It was slowed down to what there is room for, and then accepted."""
+    for start_rad in (0.0, 5.9, -5.9):
+        rig = arm(start_rad)
+        rig.send(m.SetMode(mode="hold"))
+        with refused_for("out-of-limit", "speed-limit", "joint4", f"{speed:.4g} rad/s", "4.5"):
+            rig.send(m.SetMode(mode="velocity", joints=("joint4",), target=(speed,)))
+        assert rig.tracks[3].mode is Mode.HOLD
+
+
+def test_the_answer_tells_the_speed_that_there_is_room_for() -> None:
+    rig = arm(5.5)
+    rig.send(m.SetMode(mode="hold"))
+    rig.step(100)
+    answer = rig.send(m.SetMode(mode="velocity", joints=("joint4",), target=(4.0,)))
+    (target,) = answer["target"]
+    assert 0.1 < target < 4.0
+    rig.until(lambda: rig.tracks[3].mode is Mode.HOLD, cycles=3000)
+    rig.step(600)
+    assert rig.state is State.ACTIVE
+    assert max(row[3] for row in rig.joint_rad) < rig.robot.joints[3].limits.position_max_rad
+    highest = rig.wire(3, "motor_velocity_rad_s").max() / abs(rig.axes[3].motor_per_joint)
+    assert highest == pytest.approx(target, abs=0.01)
+
+
 @pytest.mark.parametrize("command", [m.Disable(), m.SetMode(mode="hold")], ids=["disable", "hold"])
 def test_asking_again_does_not_keep_the_robot_moving(command: m.AnyCommand) -> None:
     rig = Rig("bench1").enable()
@@ -60,18 +88,24 @@ def test_asking_again_does_not_keep_the_robot_moving(command: m.AnyCommand) -> N
     assert rig.state is not State.ACTIVE or control.is_at_rest
 
 
-def test_gains_that_come_back_find_the_joint_where_it_is() -> None:
+@pytest.mark.parametrize("mode", ["hold", "velocity", "position", "off"])
+def test_all_gains_zero_is_refused_and_mode_off_is_named(mode: str) -> None:
     rig = arm()
-    rig.send(m.SetMode(mode="hold"))
+    here = [axis.position_rad for axis in rig.axes]
+    targets = {"velocity": [0.0] * 4, "position": here}
+    rig.send(m.SetMode(mode=mode, target=tuple(targets.get(mode, ()))))
     rig.step(300)
-    rig.send(
-        m.SetGains(kp_a_per_rad=(0.0,) * 4, kd_a_s_per_rad=(0.0,) * 4, ki_a_per_rad_s=(0.0,) * 4)
-    )
-    rig.step(300)
-    rig.send(m.SetGains(kp_a_per_rad=(5.0,) * 4, kd_a_s_per_rad=(0.2,) * 4))
-
-    for track in rig.loop.cycle.control.tracks:
-        assert track.reference[0] == pytest.approx(track.axis.position_rad, abs=1e-6)
+    none = dict.fromkeys(("kp_a_per_rad", "kd_a_s_per_rad", "ki_a_per_rad_s"), (0.0,))
+    with refused_for("out-of-limit", "all-gains-zero", "joint2", "`mode off`"):
+        rig.send(m.SetGains(joints=("joint2",), **none))
+    # Nor one after the other.
+    rig.send(m.SetGains(joints=("joint2",), ki_a_per_rad_s=(0.0,)))
+    rig.step(200)
+    rig.send(m.SetGains(joints=("joint2",), kp_a_per_rad=(0.0,)))
+    rig.step(200)
+    with refused_for("out-of-limit", "all-gains-zero", "joint2"):
+        rig.send(m.SetGains(joints=("joint2",), kd_a_s_per_rad=(0.0,)))
+    assert rig.state in (State.READY, State.ACTIVE)
 
 
 def test_enable_waits_until_the_boards_are_off() -> None:
@@ -98,4 +132,16 @@ def test_a_zero_that_is_known_is_not_moved_by_a_wrong_hint() -> None:
 
 def test_an_output_without_a_motor_gets_no_current() -> None:
     rig = Rig("bench1").enable()
-    assert rig.commands(0)[-1].isat_a == (9.0, 0.125)
+    assert rig.commands(0)[-1].isat_a == (8.75, 0.125)
+
+
+def test_a_joint_without_gains_is_not_held() -> None:
+    rig = Rig("bench1").enable()
+    rig.mode("current", 0.0)
+    zero = dict.fromkeys(("kp_a_per_rad", "kd_a_s_per_rad", "ki_a_per_rad_s"), (0.0,))
+    rig.send(m.SetGains(**zero))
+    for command in (m.SetMode(mode="hold"), m.SetMode(mode="position", target=(0.5,)), m.Home()):
+        with refused_for("not-now", "all-gains-zero", "joint1"):
+            rig.send(command)
+    rig.send(m.SetGains(kp_a_per_rad=(1.0,), kd_a_s_per_rad=(0.02,)))
+    rig.mode("hold")

@@ -1,0 +1,110 @@
+"""An encoder that freezes, in motion and at rest; a joint that is blocked; by true motion."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from acceptance import IS_LONG
+from loop_rig import Rig
+from stop_cases import Case, start
+from true_motion import TrueMotion
+
+from daq.recording.states import Mode, State
+
+pytestmark = [pytest.mark.chain, pytest.mark.acceptance]
+
+PROFILES = ("arm", "uomodri", "udriver2")
+EVERYTHING = [
+    (profile, joint, speed)
+    for profile in PROFILES
+    for joint in range(4)
+    for speed in (0.3, 1.0, 2.0, 4.0)
+]
+SOME = [("arm", 0, 2.0), ("arm", 2, 0.3), ("uomodri", 3, 1.0), ("udriver2", 1, 4.0)]
+
+
+def until_no_current(rig: Rig, joint: int, cycles: int = 3000) -> int:
+    """Go on until the robot has stopped and the motor has no current; when it stopped."""
+    stopped = None
+    for cycle in range(cycles):
+        rig.step()
+        if stopped is None and rig.state is not State.ACTIVE:
+            stopped = cycle + 1
+        if stopped is not None and max(abs(i[joint]) for i in rig.iq_a[-3:]) < 0.05:
+            break
+    assert stopped is not None
+    return stopped
+
+
+def speeds(motion: TrueMotion, joint: int, first: int) -> np.ndarray:
+    return np.abs(motion.velocity_rad_s(first)[:, joint])
+
+
+@pytest.mark.parametrize(("profile", "joint", "speed"), EVERYTHING if IS_LONG else SOME)
+def test_an_encoder_that_freezes_in_motion(profile: str, joint: int, speed: float) -> None:
+    rig, motion = start(Case("velocity", joint, "hanging", speed, "stop", profile))
+    rig.step(100)
+    before = float(speeds(motion, joint, motion.now - 10).mean())
+    frozen = motion.now
+    rig.outputs[joint].encoder.is_frozen = True
+    stopped = until_no_current(rig, joint)
+
+    assert rig.machine.trip_code == "encoder-frozen"
+    assert stopped <= 20
+    assert speeds(motion, joint, frozen).max() <= max(1.5 * before, before + 0.5)
+
+
+@pytest.mark.parametrize("joint", range(4))
+@pytest.mark.parametrize("profile", PROFILES if IS_LONG else PROFILES[:1])
+@pytest.mark.parametrize("posture", ["hanging", "bent"] if IS_LONG else ["hanging"])
+def test_an_encoder_that_froze_at_rest(profile: str, joint: int, posture: str) -> None:
+    rig, motion = start(Case("hold", joint, posture, 0.0, "stop", profile))
+    rig.outputs[joint].encoder.is_frozen = True
+    frozen = motion.now
+    rig.mode("velocity", 1.0, joints=[f"joint{joint + 1}"])
+    until_no_current(rig, joint)
+
+    assert rig.machine.trip_code == "stall"
+    (warning,) = rig.events_of("stall")
+    assert (warning.severity, warning.source) == ("warning", f"joint{joint + 1}")
+    assert speeds(motion, joint, frozen).max() <= 2.0
+
+
+def test_counts_release_a_joint_that_gave_way() -> None:
+    """Something blocks the joint, and is taken away again."""
+    rig, _ = start(Case("hold", 0, "hanging", 0.0, "stop", "arm"))
+    data, inner = rig.mock.plant.data, rig.mock.step
+    blocked_rad = float(data.qpos[0])
+
+    def step() -> None:
+        inner()
+        data.qpos[0], data.qvel[0] = blocked_rad, 0.0
+
+    rig.mock.step = step  # type: ignore[method-assign]
+    rig.mode("velocity", 0.3, joints=["joint1"])
+    rig.until(lambda: bool(rig.events_of("stall")), cycles=2000)
+    rig.step(100)
+    assert abs(rig.axes[0].iq_a) < 1.0
+    rig.mock.step = inner  # type: ignore[method-assign]
+    data.qvel[0] = 0.2  # a hand moves it a little
+    rig.step(800)
+
+    assert rig.state is State.ACTIVE, rig.machine.reason
+    assert rig.tracks[0].mode is Mode.HOLD
+    assert [event.severity for event in rig.events_of("stall")] == ["warning", "info"]
+    assert abs(rig.axes[0].velocity_rad_s) < 0.02
+
+
+def test_an_encoder_that_freezes_frees_its_motor_and_the_others_brake() -> None:
+    rig, motion = start(Case("velocity", 0, "hanging", 2.0, "stop", "arm"))
+    rig.mode("velocity", 2.0, joints=["joint3"])
+    rig.step(300)
+    rig.outputs[0].encoder.is_frozen = True
+    rig.until(lambda: rig.state is State.STOPPING, cycles=20)
+    rig.step(30)
+    last = rig.commands(0)[-1]
+    assert (last.kp_a_per_rad[0], last.kd_a_s_per_rad[0], last.iq_ff_a[0]) == (0.0, 0.0, 0.0)
+    assert last.kd_a_s_per_rad[1] > 0.0
+    assert rig.commands(1)[-1].kd_a_s_per_rad[0] > 0.0
+    rig.until(lambda: rig.state is State.FAULT, cycles=25_000)
+    assert np.abs(motion.velocity_rad_s(motion.now - 40)[:, 2]).max() < 0.05

@@ -1,0 +1,179 @@
+"""Every stop takes energy out of the arm: judged by the plant's true motion, every 250 µs."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pytest
+from acceptance import IS_LONG
+from loop_rig import Rig
+from stop_cases import POSTURES, Case, bring_about, covering, judge, run_to_the_end, start
+from true_motion import TrueMotion
+
+from daq.recording.states import State
+from daq.robot import load_robot
+from daq.stream import messages as m
+from daq.stream.errors import RefusedError
+
+pytestmark = [pytest.mark.chain, pytest.mark.acceptance]
+
+EVERYTHING = covering()
+SOME = 20
+TRIED = EVERYTHING if IS_LONG else EVERYTHING[:SOME]
+
+
+@pytest.mark.parametrize("case", TRIED, ids=str)
+def test_a_stop_slows_down_and_is_short(case: Case) -> None:
+    try:
+        rig, motion = start(case)
+    except RefusedError as refusal:
+        assert (refusal.reason, case.profile) == ("torque-limit", "uomodri")
+        pytest.skip("10 A do not hold the arm there: no stop could")
+    bring_about(rig, case)
+    run_to_the_end(rig, case)
+    verdict = judge(rig, motion, case.joint)
+
+    assert verdict.is_slow, verdict
+    assert verdict.is_short, verdict
+    assert not any(unit.is_powered for unit in rig.cycle.units)
+
+
+def test_joint1_stops_from_4_rad_s_within_a_tenth_of_a_radian() -> None:
+    rig, motion = start(Case("velocity", 0, "hanging", 4.2, "stop", "arm"))
+    rig.send(m.Stop())
+    rig.step(1000)
+    turned_rad = motion.position_rad(motion.stop_sent())[:, 0]
+
+    assert abs(motion.velocity_rad_s()[motion.stop_sent() - 2, 0]) > 3.9
+    assert np.abs(turned_rad - turned_rad[0]).max() <= 0.1
+
+
+@pytest.mark.parametrize("posture", ["horizontal", "upright"])
+@pytest.mark.parametrize("profile", ["arm", "uomodri", "udriver2"])
+def test_a_raised_arm_is_lowered_slowly(posture: str, profile: str) -> None:
+    rig, motion = start(Case("hold", 1, posture, 0.0, "stop", profile))
+    rig.send(m.Stop())
+    rig.until(lambda: rig.state is State.IDLE, cycles=25_000)
+    rig.step(5000)
+
+    assert np.abs(motion.velocity_rad_s()).max() <= 2.0
+    assert np.abs(motion.velocity_rad_s(motion.now - 2000)).max() < 0.05
+    assert [event.severity for event in rig.events_of("stop")] == ["warning"]
+
+
+def test_a_current_that_pushes_on_is_zero_in_the_next_frame() -> None:
+    rig, _ = start(Case("current", 0, "hanging", 2.5, "stop", "arm"))
+    rig.send(m.Stop())
+    rig.step()
+    last = rig.commands(0)[-1]
+
+    assert rig.commands(0)[-2].iq_ff_a[0] > 1.0
+    assert (last.iq_ff_a, last.kp_a_per_rad, last.ki_a_per_rad_s) == ((0.0, 0.0),) * 3
+    assert last.motor_velocity_rad_s == (0.0, 0.0)
+    assert 0.0 < last.kd_a_s_per_rad[0] < 0.2 * rig.wire(0, "kd_a_s_per_rad", 0).max() + 0.2
+
+
+def test_kd_is_there_within_10_ms_and_does_not_oscillate() -> None:
+    rig, motion = start(Case("velocity", 3, "hanging", 2.5, "stop", "arm"))
+    rig.send(m.Stop())
+    first = rig.now
+    rig.step(400)
+    kd = rig.wire(3, "kd_a_s_per_rad", first)
+    after = motion.velocity_rad_s(motion.stop_sent())[:, 3]
+
+    assert (np.diff(kd[:10]) >= 0.0).all()
+    assert kd[10] == pytest.approx(kd[:40].max(), rel=0.05)
+    # Critically damped: it hardly swings back.
+    assert after.min() > -0.05 * after[0]
+
+
+@pytest.mark.parametrize("slowly", [1, 5])
+def test_the_time_of_a_stop_is_the_clocks(slowly: int) -> None:
+    """A cycle every 5 ms, as on a serial link: the stop takes no longer."""
+    rig, _ = start(Case("velocity", 0, "hanging", 2.5, "stop", "arm"))
+    rig.send(m.Stop())
+    began_ns = rig.clock.now_ns()
+    while rig.state is State.STOPPING:
+        rig.clock.sleep_until_ns(rig.clock.now_ns() + (slowly - 1) * 1_000_000)
+        rig.step()
+    assert 0.3 <= 1e-9 * (rig.clock.now_ns() - began_ns) <= 0.5
+
+
+def horizontal(**safety: object) -> tuple[Rig, TrueMotion]:
+    robot = load_robot("laas4")
+    robot = msgspec.structs.replace(robot, safety=msgspec.structs.replace(robot.safety, **safety))
+    rig = Rig(robot, posture_rad=POSTURES["hanging"]).enable().home_by_truth().hold(100)
+    rig.mode("position", *POSTURES["horizontal"])
+    rig.until(lambda: rig.cycle.control.is_at_rest)
+    rig.step(300)
+    return rig, TrueMotion(rig)
+
+
+def test_hold_keeps_the_posture_until_disabled() -> None:
+    rig, motion = horizontal(stop="hold")
+    rig.send(m.Stop())
+    rig.step(5000)
+    held_rad = motion.position_rad(0)
+    assert rig.state is State.STOPPING
+    assert np.abs(held_rad - held_rad[0]).max() < 0.15
+    assert np.abs(motion.velocity_rad_s(4 * 1000)).max() < 0.05
+
+    rig.send(m.Disable())
+    rig.until(lambda: rig.state is State.IDLE, cycles=25_000)
+    assert np.abs(motion.velocity_rad_s()).max() <= 2.0
+
+
+def test_hold_is_lowered_after_its_time() -> None:
+    rig, motion = horizontal(stop="hold", hold_max_s=2.0)
+    rig.send(m.Stop())
+    rig.until(lambda: rig.state is State.IDLE, cycles=25_000)
+    rig.step(2000)
+    assert np.abs(motion.velocity_rad_s()).max() <= 2.0
+    assert [event.text for event in rig.events_of("stop") if "2 s" in event.text]
+
+
+def test_coast_lets_go_at_once() -> None:
+    rig, _ = horizontal(stop="coast")
+    rig.send(m.Stop())
+    rig.step()
+    assert rig.state is State.IDLE
+    assert not rig.commands(0)[-1].mode
+
+
+def test_a_joint_beyond_its_limit_can_be_held_there() -> None:
+    rig, _ = horizontal(stop="hold")
+    axis = rig.axes[1]
+    axis.high_rad = axis.position_rad - 0.1
+    rig.until(lambda: rig.state is State.STOPPING, cycles=10)
+    rig.step(2000)
+    assert rig.machine.is_holding
+    assert rig.machine.trip_code == "position-limit"
+    rig.axes[0].high_rad = -1.0
+    rig.step(3)
+    assert not rig.machine.is_holding
+
+
+@pytest.mark.parametrize("what", ["signal", "voltage"])
+def test_what_is_never_held(what: str) -> None:
+    rig, _ = horizontal(stop="hold")
+    if what == "signal":
+        rig.machine.stop("SIGTERM")
+    else:
+        rig.machine.trip("the supply is gone", code="voltage-limit")
+    rig.step(3)
+    assert rig.state is State.STOPPING
+    assert not rig.machine.is_holding
+
+
+def test_a_board_that_does_not_brake_is_switched_off() -> None:
+    """Its motor pushes whatever it is told: the wires of two phases are swapped, say."""
+    rig, _ = start(Case("velocity", 0, "hanging", 1.0, "stop", "arm"))
+    output = rig.outputs[0]
+    inner = output.drive_torque_nm
+    output.drive_torque_nm = lambda: abs(inner()) + 0.05  # type: ignore[method-assign]
+    rig.send(m.Stop())
+    rig.until(lambda: not rig.cycle.units[0].is_powered, cycles=2000)
+
+    assert "braked with all the current" in rig.event_texts("fault")[-1]
+    assert rig.cycle.units[1].is_powered  # the others are braked to rest first
+    rig.until(lambda: rig.state is State.FAULT, cycles=25_000)
