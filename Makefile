@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Whole files would leave workers waiting for one another's last one; see tests/README.md.
 PYTEST := $(BIN)/python -m pytest --dist worksteal
 
-.PHONY: demo test quick check bench acceptance docs clean
+.PHONY: demo test quick check bench acceptance docs figures clean
 
 demo: $(STAMP)
 	@rm -rf build/demo
@@ -45,6 +45,10 @@ docs: $(STAMP)
 	$(BIN)/armature frames document > firmware_protocol/PROTOCOL.md
 	$(BIN)/python -m daq.recording.document > daq/recording/RECORDING_FORMAT.md
 	$(BIN)/python tests/support/rooms.py
+
+# Figures and tables of docs/safety.md, measured on the mock: a minute (a test fails when they are stale).
+figures: $(STAMP)
+	$(BIN)/python docs/figures/stops.py
 
 $(STAMP): pyproject.toml .ci/system-packages
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "armature needs Python 3.11 or newer: make PYTHON=python3.11 …")'
