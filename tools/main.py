@@ -16,7 +16,7 @@ from tools.shared.cli import open_streams, run_guarded
 from tools.version import __version__
 
 VERBS = {
-    "bench": "measure the friction of one joint on the bench",
+    "bench": "measure the friction of one joint on the bench, or how well boards are reached",
     "demo": "do everything once on the mock robot, and compare with its truth",
     "doctor": "check whether a robot could run here, and say how to fix what is wrong",
     "excite": "find a trajectory that identifies an arm well, inside all of its limits",

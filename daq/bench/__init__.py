@@ -1,1 +1,1 @@
-"""The friction bench: what is driven on one joint, and how the loop drives it."""
+"""The bench: how one joint is driven to measure its friction; how well boards are reached."""

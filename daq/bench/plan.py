@@ -18,6 +18,7 @@ import msgspec
 from daq.bench.room import check_room
 from daq.boards.wire_range import WireRange
 from daq.errors import ConfigError
+from daq.motion.planning import COMMANDED_SHARE, acceleration_max_rad_s2, speed_max_rad_s
 from daq.recording.bench_events import (
     PLATEAU,
     RAMP,
@@ -32,8 +33,8 @@ from daq.robot.velocity_gains import advice, choose_gains
 
 TURN_MAX_S = 4.0
 """How long the slowest plateau takes for a motor turn, by default."""
-SPEED_SHARE, HELD_SPEED_SHARE = 0.95, 0.9
-"""Of the joint's speed limit: the rest is for overshoot, of which a slow integral has more."""
+SPEED_SHARE = 0.85
+"""Of the joint's speed limit, unless more is asked for: the rest is for overshoot."""
 BREAKAWAYS, STEPS = 10, 6
 SWING_RAD, SWING_RAD_S, SWINGS = math.pi / 2.0, 0.6, 6
 """Of a load arm: angle to both sides, speed, and how often."""
@@ -41,7 +42,8 @@ PART_BEGINS = frozenset((PLATEAU, RAMP, STEP, SWING))
 """Kinds of events that show how far a test is; `BenchPlan.parts` is how many there will be."""
 MOUNTED_TURNS = 4
 """Motor turns over which a mounted joint is averaged, the same ones at every speed."""
-_RUN_UP_S = 1.2
+_RUN_UP_S, _BRAKE_S = 1.2, 0.2
+"""How long a mounted joint takes in front of its window, and behind it: at its speed."""
 _MOUNTED_MIN_RAD_S = 0.01
 """A mounted joint that has no room for more than this cannot be measured."""
 _RATE_HZ, _ALIAS_HZ = 1000.0, 15.0
@@ -172,7 +174,6 @@ def make_plan(
             robot,
             joint,
             wishes,
-            share=HELD_SPEED_SHARE if is_reference_held else SPEED_SHARE,
             repetitions=repetitions,
             seed=seed,
             window_rad=window_rad,
@@ -265,29 +266,28 @@ def _sweep(
     joint: DrivenJoint,
     wishes: SweepOverrides,
     *,
-    share: float,
     repetitions: int,
     seed: int,
     window_rad: tuple[float, float] | None,
 ) -> tuple[PlannedPlateau, ...]:
     bench, gear = joint.bench, joint.drive.gear_reduction
     limit_rad_s = joint.limits.velocity_max_rad_s
-    highest_rad_s = share * limit_rad_s
+    highest_rad_s, usual_rad_s = speed_max_rad_s(joint), SPEED_SHARE * limit_rad_s
     slowest_rad_s = min(math.tau / TURN_MAX_S / gear, 0.1 * highest_rad_s)
     if window_rad is not None:
         highest_rad_s = min(highest_rad_s, _speed_within(joint, window_rad))
         slowest_rad_s = max(slowest_rad_s, (window_rad[1] - window_rad[0]) / TURN_MAX_S)
         slowest_rad_s = min(slowest_rad_s, 0.5 * highest_rad_s)
     low = wishes.speed_min_rad_s or bench.speed_min_rad_s or slowest_rad_s
-    high = wishes.speed_max_rad_s or bench.speed_max_rad_s or highest_rad_s
+    high = wishes.speed_max_rad_s or bench.speed_max_rad_s or min(usual_rad_s, highest_rad_s)
     count = wishes.speeds or bench.speeds
     dwell_s = wishes.dwell_s or bench.dwell_s
     problems = []
     if high > highest_rad_s * (1.0 + 1e-9):
         why = "its range leaves no room for more" if window_rad else "the rest is for overshoot"
         problems.append(
-            f"--speed-max {high:.4g} rad/s: at most {highest_rad_s:.4g} rad/s ({share:.0%} of"
-            f" the limit {limit_rad_s:g} rad/s; {why})"
+            f"--speed-max {high:.4g} rad/s: at most {highest_rad_s:.4g} rad/s"
+            f" ({COMMANDED_SHARE:.0%} of the limit {limit_rad_s:g} rad/s; {why})"
         )
     if not low < high:
         problems.append(f"--speed-min {low:.4g} rad/s: must be less than --speed-max {high:.4g}")
@@ -338,7 +338,9 @@ def run_up_rad(joint_velocity_rad_s: float) -> float:
 
 
 def _speed_within(joint: DrivenJoint, window_rad: tuple[float, float]) -> float:
-    """Return the speed at which run-up, window and braking fit into the range."""
+    """Return the speed at which run-up, window and braking fit into the range and the time."""
     limits = joint.limits
     room_rad = min(window_rad[0] - limits.position_min_rad, limits.position_max_rad - window_rad[1])
-    return (0.9 * room_rad - 0.05) / (_RUN_UP_S + 0.2)
+    highest_rad_s = (0.9 * room_rad - 0.05) / (_RUN_UP_S + _BRAKE_S)
+    # braking_rad ≤ _BRAKE_S times the speed
+    return min(highest_rad_s, _BRAKE_S * acceleration_max_rad_s2(joint) / 0.75)

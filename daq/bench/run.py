@@ -1,8 +1,9 @@
 """Drives a bench test inside the loop, 50 steps a second.
 
 Each part of the test is a generator that yields until the next look. Everything goes through the
-same handler as commands from the socket, so that every limit holds; what is measured is decided
-afterwards, from the recording, where the events written here say what was driven when.
+same handler as commands from the socket, so that every limit holds, and nobody else commands
+meanwhile; what is measured is decided afterwards, from the recording, where the events written here
+say what was driven when.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from daq.bench.plan import SWING_RAD, SWINGS, BenchPlan, PlannedPlateau, run_up_
 from daq.bench.plateau_queue import PlateauQueue
 from daq.bench.room import back_to_rad, has_room, settle_from_s, way_ahead_rad, way_rad
 from daq.bench.settling import Diagnosis, Look, SettlingDetector
+from daq.loop.own_commands import OwnCommands
+from daq.loop.safety.standstill import ENCODER_FROZEN
 from daq.loop.setup import Loop
 from daq.recording import bench_events
 from daq.recording.bench_events import PlateauData
@@ -58,6 +61,7 @@ class BenchRun:
 
     def __init__(self, loop: Loop, plan: BenchPlan, *, following_error_max_rad: float) -> None:
         self._loop = loop
+        self._command = OwnCommands(loop, f"the bench test of {plan.header.joint}")
         self._plan = plan
         self._lag_max_rad = following_error_max_rad
         names = [track.axis.joint.name for track in loop.cycle.control.tracks]
@@ -91,7 +95,11 @@ class BenchRun:
     def step(self) -> None:
         """Look at the joint and go on with the test."""
         if self.is_over:
-            return
+            self._command.release()
+        else:
+            self._go_on()
+
+    def _go_on(self) -> None:
         machine = self._loop.cycle.machine
         if machine.is_tripped:
             self._give_up(*self._explain())
@@ -100,6 +108,9 @@ class BenchRun:
             self.is_over = self.was_stopped = True
             self.problem = f"the test was stopped before its end: {machine.reason}"
             self.problem_code = "stopped"
+            return
+        if lost := self._command.why_lost():
+            self._give_up(lost.code, f"the test was ended by somebody else: {lost}")
             return
         self._look()
         try:
@@ -418,9 +429,6 @@ class BenchRun:
         joints = (self._axis.joint.name,)
         self._command(m.SetMode(mode=mode, joints=joints, target=target, duration_s=duration_s))
 
-    def _command(self, command: m.AnyCommand) -> None:
-        self._loop.handler(command)
-
     def _note(self, kind: str, text: str, *, severity: str = "info") -> None:
         self._loop.cycle.events.add(kind, text, severity=severity, source=self._axis.joint.name)
 
@@ -447,9 +455,10 @@ class BenchRun:
     def _explain(self) -> tuple[str, str]:
         """Return what most likely happened, as a code and for the person at the bench."""
         reason, code = self._loop.cycle.machine.reason, self._loop.cycle.machine.trip_code
-        if self._loop.cycle.machine.is_fault_of_board:
+        if self._loop.cycle.machine.is_fault_of_board or code == ENCODER_FROZEN:
             return code, reason
-        self._look()
+        if self._loop.cycle.machine.is_powered:
+            self._look()  # afterwards positions begin anew
         fastest_rad_s = self._axis.speed_max_rad_s * abs(self._motor_per_joint)
         if cause := find_encoder_gap(self._recent, fastest_rad_s) or self._find_obstacle():
             return cause.code, f"{cause.text} ({reason})"

@@ -84,6 +84,7 @@ def loop_unit(service: Service) -> str:
     options = ["--robot", service.robot_argument, "--link", service.link_argument]
     # Nothing here may enable a motor: the service starts again by itself.
     options += ["--runtime", str(SERVICE_DIRECTORY), "--arm", "--on-fault", "stay", "--record"]
+    options += ["--faults", str(service.recordings / "faults")]
     options += [part for address in service.bind for part in ("--bind", address)]
     options += ["--keys", str(service.keys)] if service.keys else []
     if service.plotjuggler_port is not None:
@@ -108,9 +109,9 @@ Group={USER}
 {_device_settings(service)}
 # Pinged by the loop itself. Killing a loop that hangs is safe: the boards time out within 20 ms.
 WatchdogSec=2s
-# SIGTERM begins the safe stop; it ramps down within {safety.ramp_s:g} s.
+# SIGTERM begins the safe stop, which may lower an arm for as long as the robot file allows.
 KillSignal=SIGTERM
-TimeoutStopSec={_STOP_MARGIN_S + safety.ramp_s:g}s
+TimeoutStopSec={_STOP_MARGIN_S + safety.stop_max_s + safety.lower_max_s:g}s
 TimeoutStartSec=60s
 # The loop starts idle and never enables a motor by itself, so starting it again is safe, also after
 # a board fault (3). A mistake in its options or robot file (2) does not mend itself.
@@ -133,6 +134,8 @@ RuntimeDirectoryPreserve=yes
 UMask=0007
 # The locks that keep two programs off one board.
 ReadWritePaths=-/run/lock
+# Where a process of the loop saves a fault if there is no recorder that does.
+{_recordings_setting(service.recordings)}
 
 {_loop_network_settings(service)}
 {_hardening(service, "sched_setaffinity")}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import re
 import runpy
@@ -26,6 +27,12 @@ READMES = [
 
 def python_blocks(readme: Path) -> list[str]:
     return re.findall(r"```python\n(.*?)```", readme.read_text(), re.DOTALL)
+
+
+def python_block(word: str) -> str:
+    """The one example of the project's README that has a word in it."""
+    (code,) = (code for code in python_blocks(PROJECT / "README.md") if word in code)
+    return code
 
 
 def run_example(code: str, directory: Path) -> None:
@@ -67,7 +74,7 @@ def test_the_example_for_real_boards_runs_on_mock_boards() -> None:
 def test_the_example_for_recordings_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    trajectory, code, *_ = python_blocks(PROJECT / "README.md")
+    trajectory, code = python_block("write_trajectory"), python_block("open_recording")
     monkeypatch.chdir(tmp_path)
     run_example(trajectory, tmp_path)
     assert (tmp_path / "swing.h5").exists()
@@ -95,6 +102,30 @@ def test_the_live_script_runs(tmp_path: Path) -> None:
         finally:
             loop.terminate()
     assert done.stdout.count("joint1") == 11
+
+
+@pytest.mark.compiler
+@pytest.mark.system
+def test_the_script_that_commands_runs(tmp_path: Path) -> None:
+    environment = {**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)}
+    words = ["loop", "--robot", "laas4", "--link", "mock", "--enable", "--duration", "60"]
+    ask = [ARMATURE, "status", "--json"]
+    with subprocess.Popen([ARMATURE, *words], env=environment) as loop:
+        try:
+            status = {"state": "not there", "held_by": None}
+            deadline_s = time.monotonic() + 50
+            while status["state"] != "active" or status["held_by"]:
+                assert time.monotonic() < deadline_s, status
+                time.sleep(0.2)
+                done = subprocess.run(ask, check=False, env=environment, capture_output=True)
+                status = json.loads(done.stdout) if done.returncode == 0 else status
+            command = [sys.executable, "-W", "error", "-c", python_block("CommandLease")]
+            subprocess.run(command, check=True, env=environment, timeout=60)
+            done = subprocess.run(ask, check=True, env=environment, capture_output=True)
+        finally:
+            loop.terminate()
+    status = json.loads(done.stdout)
+    assert (status["held_by"], status["joints"][3]["mode"]) == (None, "hold")
 
 
 @pytest.mark.parametrize("readme", READMES, ids=lambda path: str(path.relative_to(PROJECT)))

@@ -97,12 +97,13 @@ def test_a_serial_port_that_is_pulled(lab) -> None:
         assert recording.duration_s > 4.0
 
 
-def test_ctrl_c_in_the_middle(lab) -> None:
+@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGQUIT, 1)])
+def test_a_signal_in_the_middle(lab, number: signal.Signals, exit_code: int) -> None:
     out = lab.path / "out"
     program = lab.start(*bench_words(lab, "mock", out, *SLOW))
     wait_for(program, "plateau 1 of 8")
-    result = program.end(signal.SIGINT)
-    assert result.exit_code == 130, result.err
+    result = program.end(number)
+    assert result.exit_code == exit_code, result.err
     assert str(out / "joint3.h5") in result.err
     assert result.out == ""
     check_off(out / "joint3.h5")

@@ -59,8 +59,8 @@ def test_a_session_at_the_robot(lab: Any) -> None:
     assert lab.accept("record", "start", "first_try")["number"] == 1
     assert lab.accept("enable", "--wait") == {"state": "calibrating"}
     assert lab.accept("mode", "hold")["state"] == "active"
-    lab.accept("gains", "--joint", "joint1", "--kp", "0.4", "--kd", "0.01")
-    refused = lab.send("mode", "position", "--joint", "joint1", "--target", "0.1")
+    lab.accept("gains", "--joint", "joint1", "--kp", "0.4", "--kd", "0.01", "--ki", "0.1")
+    refused = lab.send("mode", "position", "--joint", "joint1", "--target", "1")
     assert refused.exit_code == 1
     assert "(not-homed)" in refused.err
     lab.accept("mode", "velocity", "--joint", "joint1", "--target", "0.3")

@@ -88,7 +88,7 @@ def test_without_a_recording(lab: Any) -> None:
     assert not list(lab.path.glob("*.h5*"))
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP])
 def test_asked_to_end_it_stops_safely(lab: Any, number: signal.Signals) -> None:
     """How a run without a duration ends: no error."""
     file = lab.path / "r.h5"

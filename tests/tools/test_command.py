@@ -29,7 +29,7 @@ PLAIN = ["mock step", "mock truth", "robot", "robot show", "robot to-urdf", "key
 PLAIN += ["install-service"]
 """Whose examples are commands of ours and nothing else."""
 SHELL = ["frames decode", "frames encode", "frames table", "frames document", "import", "doctor"]
-SHELL += ["mock exec", "mock serial"]
+SHELL += ["mock exec", "mock serial", "bench communication"]
 LONG = ["", "bench", "excite", "identify", "loop", "record", "run", "send", "status"]
 """Whose examples take long: they run under `make acceptance`."""
 

@@ -114,8 +114,8 @@ CALLS: dict[str, Make] = {
 }
 ON_LOOP: dict[str, tuple[str, ...]] = {
     "a command before enable": ("mode", "hold"),
-    "a command before homing": ("mode", "position", "--joint", "joint1", "--target", "0.1"),
-    "a command beyond a limit": ("mode", "velocity", "--joint", "joint1", "--target", "50"),
+    "a command before homing": ("mode", "position", "--joint", "joint1", "--target", "1"),
+    "a command beyond a limit": ("gains", "--joint", "joint1", "--kp", "50"),
     "a joint that does not exist": ("mode", "hold", "--joint", "joint9"),
 }
 
@@ -166,9 +166,10 @@ def make_recordings() -> None:
 
 def make_trajectory() -> None:
     t_s = np.arange(0.0, 2.0, 1e-3)
-    sine, cosine = np.sin(np.pi * t_s), np.cos(np.pi * t_s)
+    rad_s = 0.8 * np.pi
+    sine, cosine = np.sin(rad_s * t_s), np.cos(rad_s * t_s)
     hanging = np.array([0.0, -1.57, 0.0, 0.0])
-    q_rad, dq_rad_s = 5.0 * (1.0 - cosine)[:, None] + hanging, 5.0 * np.pi * sine[:, None]
+    q_rad, dq_rad_s = 5.0 * (1.0 - cosine)[:, None] + hanging, 5.0 * rad_s * sine[:, None]
     write_trajectory(Path("fast.h5"), t_s=t_s, q_rad=q_rad, dq_rad_s=dq_rad_s * np.ones((1, 4)))
 
 

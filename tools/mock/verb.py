@@ -9,6 +9,7 @@ import sys
 
 import msgspec
 
+from daq.system.signals import ENDINGS, handled
 from hw_mocks.errors import MockConfigError
 from hw_mocks.faults.script import FaultKind
 from hw_mocks.serial_port import SerialPort
@@ -33,7 +34,6 @@ from tools.shared.cli import (
     print_json,
     say,
 )
-from tools.shared.interrupts import ENDINGS, handled
 
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
 """Exit codes of `exec` when the program cannot be started, as in shells and env."""

@@ -80,6 +80,7 @@ def _diagnose(robot: DrivenRobot, address: LinkAddress, profile: str | None) -> 
     for remark in [] if problems else board_remarks(robot, profile=profile):
         fix = "lower the limit, or expect less torque"
         yield Finding(Level.WARNING, "robot file", remark, fix)
+    yield _torque_model(robot)
     if address.kind is LinkKind.SERIAL and len(robot.boards) > 1:
         text = f"{robot.name} has {boards}; a serial port carries one"
         yield Finding(Level.PROBLEM, "link", text, "use --link spi, or a robot file of one board")
@@ -90,6 +91,24 @@ def _diagnose(robot: DrivenRobot, address: LinkAddress, profile: str | None) -> 
     yield from devices
     if all(finding.level is not Level.PROBLEM for finding in devices):
         yield from _boards(robot, address, profile)
+
+
+def _torque_model(robot: DrivenRobot) -> Finding:
+    """Say whether plans know what torques the robot takes."""
+    if all(joint.is_on_bench for joint in robot.joints):
+        return Finding(Level.OK, "torque model", "joints on the bench carry nothing")
+    without = [joint.name for joint in robot.joints if joint.link is None]
+    if without:
+        text = f"{', '.join(without)}: no link in the robot file, so plans do not know its torque"
+        fix = "only the current limit counts: keep accelerations low, or add the links"
+        return Finding(Level.WARNING, "torque model", text, fix)
+    if importlib.util.find_spec("pinocchio") is None:
+        text = "Python package pin is missing, so plans do not know what torque a motion takes"
+        fix = "only the current limit counts: pip install '.[control]' in armature's folder"
+        return Finding(Level.WARNING, "torque model", text, fix)
+    return Finding(
+        Level.OK, "torque model", "links and Pinocchio: plans keep to the motors' torque"
+    )
 
 
 def _counted(things: Sequence[object], noun: str) -> str:

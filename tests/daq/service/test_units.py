@@ -70,18 +70,18 @@ def test_exposure(
 def test_the_loop(make_service: MakeService) -> None:
     robot = make_service().robot
     timing = msgspec.structs.replace(robot.timing, priority=71)
-    safety = msgspec.structs.replace(robot.safety, ramp_s=1.5)
+    safety = msgspec.structs.replace(robot.safety, stop_max_s=0.5, lower_max_s=41.0)
     changed = msgspec.structs.replace(robot, timing=timing, safety=safety)
     unit = loop_unit(dataclasses.replace(make_service(), robot=changed))
 
     (command,) = settings(unit, "ExecStart")
     assert command.endswith(
         "/armature loop --robot laas4 --link spi --runtime /run/armature --arm --on-fault stay"
-        " --record"
+        " --record --faults /var/lib/armature/recordings/faults"
     )
     assert settings(unit, "Type") == ["notify"]
     assert settings(unit, "LimitRTPRIO") == ["71"]
-    assert settings(unit, "TimeoutStopSec") == ["6.5s"]
+    assert settings(unit, "TimeoutStopSec") == ["46.5s"]
     assert settings(unit, "DeviceAllow") == [
         "/dev/spidev0.0 rw",
         "/dev/spidev0.1 rw",
