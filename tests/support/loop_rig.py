@@ -376,6 +376,35 @@ def changed_joint(robot: Robot, number: int, **parts: dict[str, Any]) -> Robot:
     return msgspec.structs.replace(robot, joints=tuple(joints))
 
 
+def with_friction(robot: Robot, factor: float) -> Robot:
+    """A robot whose joints all rub so many times as much."""
+    for number, joint in enumerate(robot.joints):
+        law = msgspec.structs.asdict(joint.drive.friction)
+        friction = type(joint.drive.friction)(**{name: factor * law[name] for name in law})
+        robot = changed_joint(robot, number, drive={"friction": friction})
+    return robot
+
+
+def with_payload(robot: Robot, mass_kg: float, *, at_m: tuple[float, float, float]) -> Robot:
+    """A robot with a point mass on its last link, in that joint's frame."""
+    number = len(robot.joints) - 1
+    link, (x, y, z) = robot.joints[number].link, at_m
+    inertia = msgspec.structs.replace(
+        link.inertia_kg_m2,
+        xx=link.inertia_kg_m2.xx + mass_kg * (y * y + z * z),
+        yy=link.inertia_kg_m2.yy + mass_kg * (x * x + z * z),
+        zz=link.inertia_kg_m2.zz + mass_kg * (x * x + y * y),
+        xy=link.inertia_kg_m2.xy - mass_kg * x * y,
+        xz=link.inertia_kg_m2.xz - mass_kg * x * z,
+        yz=link.inertia_kg_m2.yz - mass_kg * y * z,
+    )
+    moment_kg_m = tuple(
+        before + mass_kg * arm_m for before, arm_m in zip(link.first_moment_kg_m, at_m, strict=True)
+    )
+    changes = {"mass_kg": link.mass_kg + mass_kg, "first_moment_kg_m": moment_kg_m}
+    return changed_joint(robot, number, link={**changes, "inertia_kg_m2": inertia})
+
+
 # --- judging --------------------------------------------------------------------------------------
 
 

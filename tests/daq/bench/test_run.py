@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import pytest
 from acceptance import IS_LONG
-from loop_rig import ES, Rig, refused_for
+from loop_rig import ES, Rig, refused_for, with_friction
 
 from daq.bench import plan as plan_module
 from daq.bench import run as run_module
@@ -83,6 +83,7 @@ class Bench:
         wishes: dict[str, Any] | None = None,
         edit: Callable[[BenchPlan], BenchPlan] = lambda plan: plan,
         kind: str = "free",
+        friction: float = 1.0,
         **options: Any,
     ) -> None:
         text = robot_text("laas4")
@@ -98,7 +99,7 @@ class Bench:
             asked,
             seed=1,
             is_mounted=kind == "mounted",
-            is_reference_held="profile" in options,
+            is_reference_held=options.get("profile", "arm") != "arm",
             load_arm=LoadArm(mass_kg=1.0, length_m=0.2) if kind == "load_arm" else None,
         )
         if kind == "free":
@@ -110,6 +111,10 @@ class Bench:
             text = bench_text(text, JOINT, gains=plan.gains if kind == "free" else None)
         path = directory / "bench.toml"
         path.write_text(text)
+        if friction != 1.0:
+            truly = with_friction(parse_robot(text, "laas4"), friction)
+            profile = options.get("profile")
+            options["mock"] = MockRobot(truly, profile=profile, calibration_s=0.1)
         self.rig = Rig(str(path), **options)
         limit_rad = robot.safety.following_error_max_rad
         self.run = BenchRun(self.rig.loop, plan, following_error_max_rad=limit_rad)
@@ -171,6 +176,22 @@ def check_order(kinds: list[str]) -> None:
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     return Bench(tmp_path_factory.mktemp("whole")).drive()
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("profile", ["arm", "uomodri", "udriver2"] if IS_LONG else ["arm"])
+def test_twice_the_friction_of_the_file_is_nothing_to_stop_for(
+    tmp_path: Path, profile: str
+) -> None:
+    """The whole bench as it is by default; in short its fewest speeds, ramps and steps."""
+    everything: dict[str, Any] = dict.fromkeys(QUICK) if IS_LONG else {}
+    bench = Bench(tmp_path, wishes=everything, friction=2.0, profile=profile)
+    bench.drive(seconds=300.0 if IS_LONG else 60.0)
+
+    assert bench.run.problem == ""
+    assert bench.run.done == bench.run.total
+    assert not bench.rig.events_of("stall")
+    assert [plateau.cause for plateau in bench.data] == [""] * len(bench.plan.plateaus)
 
 
 def test_everything_happens_once_and_in_order(whole: Bench) -> None:

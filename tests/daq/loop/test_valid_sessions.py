@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import random
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from acceptance import IS_LONG
-from loop_rig import Rig, changed_joint, for_cycles, silent
+from loop_rig import Rig, changed_joint, for_cycles, silent, with_friction, with_payload
 from stop_cases import POSTURES
 from true_motion import TrueMotion
 
 from daq.recording.states import State
 from daq.robot import Robot, load_robot
 from daq.stream.errors import RefusedError
+from hw_mocks.mock_robot import MockRobot
 from hw_mocks.plants.effects import PRESETS
 
 pytestmark = [pytest.mark.chain, pytest.mark.acceptance]
 
 LOW_RAD, HIGH_RAD = -2.5, 1.2
 COMMANDS = 25
-GUARDS = ("stall",)
 
 
 def narrow(**limits: float) -> Robot:
@@ -72,21 +73,31 @@ def test_valid_commands_never_trip(seed: int) -> None:
 
 
 TROUBLES = {
-    "friction": replace(PRESETS["default"], stribeck=1.0),
+    "stribeck": replace(PRESETS["default"], stribeck=1.0),
     "backlash": replace(PRESETS["default"], backlash_rad=0.003),
 }
+UNTOLD: dict[str, Callable[[Robot], Robot]] = {
+    "payload": lambda robot: with_payload(robot, 0.3, at_m=(0.1, 0.0, 0.0)),
+    "friction": lambda robot: with_friction(robot, 2.0),
+}
+"""How the arm differs from the robot file."""
 
 
 @pytest.mark.parametrize("seed", range(8) if IS_LONG else range(1))
-@pytest.mark.parametrize("profile", ["udriver2", "lost-frames", *TROUBLES])
-def test_no_guard_answers_what_is_not_there(profile: str, seed: int) -> None:
-    """Torn replies, one frame in a hundred lost, other friction, play in the gears."""
-    is_board = profile == "udriver2"
+@pytest.mark.parametrize("trouble", ["torn-replies", "lost-frames", *TROUBLES, *UNTOLD])
+def test_no_guard_answers_what_is_not_there(trouble: str, seed: int) -> None:
+    """Torn replies, one frame in a hundred lost, other friction, play in the gears, a payload."""
+    profile = "udriver2" if trouble == "torn-replies" else None
+    mock = None
+    if trouble in UNTOLD:
+        truly = UNTOLD[trouble](narrow())
+        mock = MockRobot(truly, calibration_s=0.3, posture_rad=POSTURES["hanging"], seed=seed)
     rig = held(
-        profile=profile if is_board else None,
-        effects=TROUBLES.get(profile, PRESETS["default"]),
-        faults=["drop:rate=0.01"] if profile == "lost-frames" else [],
+        profile=profile,
+        effects=TROUBLES.get(trouble, PRESETS["default"]),
+        faults=["drop:rate=0.01"] if trouble == "lost-frames" else [],
         seed=seed,
+        mock=mock,
     )
     session(rig, seed, COMMANDS if IS_LONG else 8)
     assert rig.machine.trip_code != "encoder-frozen", rig.machine.reason
