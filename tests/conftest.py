@@ -75,8 +75,8 @@ class _Starts:
     """Notices the processes that a unit test starts."""
 
     EVENTS = frozenset({"subprocess.Popen", "os.posix_spawn", "os.system"})
-    QUICK = frozenset({"git", "uname"})
-    """What Python's `platform` and our version ask."""
+    QUICK = frozenset({"git", "uname", "fc-list"})
+    """What Python's `platform`, our version and, once on a machine, Matplotlib's fonts ask."""
 
     def __init__(self) -> None:
         self.is_unit_test = False

@@ -53,20 +53,6 @@ def back_to_rad(needed_rad: float, joint: DrivenJoint, reach: Reach) -> float:
     return low_rad - needed_rad + margin_rad
 
 
-def settle_from_s(
-    joint: DrivenJoint,
-    joint_velocity_rad_s: float,
-    dwell_s: float,
-    here_rad: float,
-    reach: Reach,
-) -> float:
-    """Return how long a free joint that is here may take to settle."""
-    low_rad, high_rad = reach
-    ahead_rad = high_rad - here_rad if joint_velocity_rad_s > 0.0 else here_rad - low_rad
-    spare_rad = ahead_rad - way_rad(joint, joint_velocity_rad_s, dwell_s)
-    return spare_rad / abs(joint_velocity_rad_s)
-
-
 def settle_s(
     joint: DrivenJoint,
     joint_velocity_rad_s: float,

@@ -18,7 +18,7 @@ import msgspec
 from daq.bench.diagnosis import find_encoder_gap, find_obstacle
 from daq.bench.plan import SWING_RAD, SWINGS, BenchPlan, PlannedPlateau, run_up_rad, swing_s
 from daq.bench.plateau_queue import PlateauQueue
-from daq.bench.room import back_to_rad, has_room, settle_from_s, way_ahead_rad, way_rad
+from daq.bench.room import back_to_rad, has_room, way_ahead_rad, way_rad
 from daq.bench.settling import Diagnosis, Look, SettlingDetector
 from daq.loop.own_commands import OwnCommands
 from daq.loop.safety.standstill import ENCODER_FROZEN
@@ -174,23 +174,19 @@ class BenchRun:
     def _drive_plateau(self, number: int, planned: PlannedPlateau) -> Part:
         plan, window_rad = self._plan, self._plan.header.window_rad
         speed_rad_s, dwell_s = planned.joint_velocity_rad_s, planned.dwell_s
-        settle_max_s = plan.settle_max_s
         if window_rad is not None:
             near, far = window_rad if speed_rad_s > 0 else window_rad[::-1]
             start_rad = near - math.copysign(run_up_rad(speed_rad_s), speed_rad_s)
             self._set_mode("position", start_rad)
             yield from self._until_at_rest()
         else:
-            axis = self._axis
-            yield from self._make_room(speed_rad_s, self._queue.duration_s(planned, axis.reach_rad))
-            where = axis.position_rad, axis.reach_rad
-            room_s = settle_from_s(axis.joint, speed_rad_s, dwell_s, *where)
-            settle_max_s = min(settle_max_s, room_s)
+            reach_rad = self._axis.reach_rad
+            yield from self._make_room(speed_rad_s, self._queue.duration_s(planned, reach_rad))
         self._set_mode("velocity", speed_rad_s)
         count = plan.header.plateaus
         self._note(bench_events.PLATEAU, f"plateau {number} of {count}: {speed_rad_s:+.4g} rad/s")
         self._note_data(PlateauData(joint_velocity_rad_s=speed_rad_s))
-        began_s = self._now_s
+        began_s = at_speed_s = self._now_s
         self._target_rad_s = speed_rad_s * self._motor_per_joint
         detector = SettlingDetector(
             kp_a_per_rad=plan.gains.kp_a_per_rad,
@@ -201,18 +197,16 @@ class BenchRun:
         )
         yield
         while not detector.add(self._recent[-1], is_ramping=not self._is_at_speed(speed_rad_s)):
-            is_lost = self._is_lagging() or (window_rad is not None and self._is_past(near))
+            if not self._is_at_speed(speed_rad_s):
+                at_speed_s = self._now_s  # how long a ramp takes is the robot file's choice
+            is_free = window_rad is None
+            is_too_far = (
+                not self._has_room(speed_rad_s, dwell_s) if is_free else self._is_past(near)
+            )
+            is_late = self._now_s - at_speed_s > plan.settle_max_s
             self._refuse_obstacles()
-            if self._now_s - began_s > settle_max_s or is_lost:
-                why = detector.problem()
-                self._note_data(
-                    PlateauData(joint_velocity_rad_s=speed_rad_s, cause=why.code, remark=why.text)
-                )
-                text = f"plateau {number} at {speed_rad_s:+.4g} rad/s: {why.text}"
-                self._note(bench_events.UNSETTLED, text, severity="warning")
-                yield from self._stop()
-                if window_rad is None:
-                    yield from self._coast()
+            if is_late or is_too_far or self._is_lagging():
+                yield from self._give_plateau_up(number, speed_rad_s, detector.problem())
                 return
             yield
         if window_rad is not None:
@@ -231,6 +225,16 @@ class BenchRun:
         if window_rad is not None:
             yield from self._stop()
 
+    def _give_plateau_up(self, number: int, speed_rad_s: float, why: Diagnosis) -> Part:
+        self._note_data(
+            PlateauData(joint_velocity_rad_s=speed_rad_s, cause=why.code, remark=why.text)
+        )
+        text = f"plateau {number} at {speed_rad_s:+.4g} rad/s: {why.text}"
+        self._note(bench_events.UNSETTLED, text, severity="warning")
+        yield from self._stop()
+        if self._plan.header.window_rad is None:
+            yield from self._coast()
+
     def _measure(self, dwell_s: float) -> Part:
         """Wait until both the time and the turns are enough, with a little to spare."""
         began_s, began_rad = self._now_s, self._axis.position_rad
@@ -248,15 +252,15 @@ class BenchRun:
 
     # --- room on the wire -------------------------------------------------------------------------
 
+    def _has_room(self, speed_rad_s: float, duration_s: float) -> bool:
+        axis = self._axis
+        return has_room(axis.joint, speed_rad_s, duration_s, axis.position_rad, axis.reach_rad)
+
     def _make_room(self, speed_rad_s: float, duration_s: float) -> Part:
         """Drive back first, if a speed could not be kept for so long from here."""
         axis, joint = self._axis, self._axis.joint
         needed_rad = way_ahead_rad(joint, speed_rad_s, duration_s)
-
-        def is_enough() -> bool:
-            return has_room(joint, speed_rad_s, duration_s, axis.position_rad, axis.reach_rad)
-
-        while not is_enough():
+        while not self._has_room(speed_rad_s, duration_s):
             back_rad_s = self._back_rad_s
             if back_rad_s < _BACK_SPEED_MIN * axis.speed_max_rad_s:
                 text = f"joint {joint.name} cannot be driven back from {axis.position_rad:+.4g} "
@@ -264,7 +268,7 @@ class BenchRun:
                 raise RefusedError("failed", f"{text}position wraps on the wire", reason="wrap")
             self._back_rad_s *= 0.5  # if it does not get there
             yield from self._drive_to(back_to_rad(needed_rad, joint, axis.reach_rad), back_rad_s)
-            if is_enough():
+            if self._has_room(speed_rad_s, duration_s):
                 self._back_rad_s = back_rad_s
 
     def _drive_to(self, target_rad: float, fastest_rad_s: float) -> Part:

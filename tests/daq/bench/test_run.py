@@ -194,6 +194,16 @@ def test_twice_the_friction_of_the_file_is_nothing_to_stop_for(
     assert [plateau.cause for plateau in bench.data] == [""] * len(bench.plan.plateaus)
 
 
+def test_a_slow_ramp_is_no_reason_to_give_a_plateau_up(tmp_path: Path) -> None:
+    """From one way to the other takes longer here than a plateau may take to settle."""
+    slow = {"acceleration_max_rad_s2 = 40.0": "acceleration_max_rad_s2 = 2.0"}
+    bench = Bench(tmp_path, changes=slow).drive(seconds=120.0)
+
+    fastest_rad_s = max(planned.joint_velocity_rad_s for planned in bench.plan.plateaus)
+    assert 2.0 * fastest_rad_s / 2.0 > bench.plan.settle_max_s
+    assert [plateau.cause for plateau in bench.data] == [""] * len(bench.plan.plateaus)
+
+
 def test_everything_happens_once_and_in_order(whole: Bench) -> None:
     assert whole.run.problem == whole.run.unfinished == ""
     assert whole.run.done == whole.run.total == whole.plan.parts == 8
