@@ -20,7 +20,7 @@ from daq.loop.wording import beyond
 from daq.motion.errors import MotionError, MotionLimitError
 from daq.motion.homing import HINT_MAX
 from daq.motion.planning import check_reach
-from daq.recording.states import SETTABLE_MODES, Mode, State
+from daq.recording.states import DRIVEN_MODES, SETTABLE_MODES, Mode, State
 from daq.robot import DrivenRobot, Gains
 from daq.stream import messages as m
 from daq.stream.errors import RefusedError
@@ -238,7 +238,7 @@ class Handler:
                     joint = self._robot.joints[number].name
                     text = f"joint {joint}: {name} = {value:g}, the board takes 0 to {highest:g}"
                     raise RefusedError("out-of-limit", text, reason="gain-limit")
-            if not any(chosen.values()) and track.mode not in (Mode.CURRENT, Mode.TORQUE):
+            if not any(chosen.values()) and track.mode not in DRIVEN_MODES:
                 text = f"joint {track.axis.joint.name}: without any gain it falls; `mode off` is "
                 text += "the way to let go of it"
                 raise RefusedError("out-of-limit", text, reason="all-gains-zero")

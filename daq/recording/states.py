@@ -49,6 +49,8 @@ class Mode(IntEnum):
 MODE_NAMES = {mode.name.lower(): mode for mode in Mode}
 SETTABLE_MODES = {name: mode for name, mode in MODE_NAMES.items() if mode < Mode.PLAY}
 """Modes that can be set for one joint; the others lead all joints together."""
+DRIVEN_MODES = (Mode.CURRENT, Mode.TORQUE)
+"""Modes in which a current drives the joint, and nobody has planned where it goes."""
 
 
 class Outcome(IntEnum):

@@ -67,7 +67,7 @@ class Case:
         return self.profile == "arm" or self.cause not in measured
 
 
-def covering(*, seed: int = 16) -> list[Case]:
+def covering(*, seed: int) -> list[Case]:
     """A set of cases in which every possible pair of values stands at least once."""
     factors: tuple[Sequence[Any], ...] = (
         MODES, range(4), tuple(POSTURES), SPEEDS, CAUSES, PROFILES,

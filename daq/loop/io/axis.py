@@ -25,6 +25,8 @@ _CURRENT_MARGIN_A = 0.25
 """Measured currents are noisy, and Isat comes in eighths of an ampere."""
 SPEED_NEAR = 0.95
 """Of the highest speed: from there on a joint is looked at more closely."""
+SPEED_AHEAD = 8.0
+"""Cycles: so late is what is measured of a joint that is pushed, and what answers it."""
 _FOLLOWING_SHARE = 2.0
 """A joint whose error asks for this much of Isat does not follow: the motor gives all it has."""
 _MEAN_SHARE = 0.125
@@ -72,7 +74,7 @@ class Axis:
         low_rad: The position's lower limit; none until homed.
         high_rad: The upper one.
         speed_max_rad_s: The velocity's limit.
-        speed_near_rad_s: From here on somebody looks closer.
+        speed_near_rad_s: From here on, or shortly before, somebody looks closer.
         ahead_s: So also where the joint would be beyond a limit after this time.
         slow_rad_s: Counts that stop at once are natural below this speed, and looked at above.
         push_low_a: A current below this, while not one count comes, is looked at,
@@ -264,7 +266,9 @@ class Axis:
         return (
             self.low_rad <= position_rad <= self.high_rad
             and self.low_rad <= position_rad + self.ahead_s * velocity_rad_s <= self.high_rad
-            and -self.speed_near_rad_s <= velocity_rad_s <= self.speed_near_rad_s
+            and -self.speed_near_rad_s
+            <= velocity_rad_s + SPEED_AHEAD * (velocity_rad_s - before_rad_s)
+            <= self.speed_near_rad_s
             and -self.current_alarm_a <= iq_a <= self.current_alarm_a
             and self.coldest_raw <= raws[self._temperature_at] <= self.hottest_raw
             and -self._error_max_raw <= self._raws[self._reference_at] - raw <= self._error_max_raw

@@ -12,7 +12,7 @@ import math
 
 from daq.boards.wire_range import BLEND_S, CHECK_S
 from daq.loop.events import Events
-from daq.loop.io.axis import Axis
+from daq.loop.io.axis import SPEED_AHEAD, Axis
 from daq.loop.safety.machine import Machine
 from daq.loop.tracks.control import LoopControl
 from daq.loop.tracks.planner import JOG_RAD
@@ -20,15 +20,13 @@ from daq.loop.tracks.track import Track
 from daq.loop.wording import beyond
 from daq.motion.errors import MotionLimitError
 from daq.motion.planning import acceleration_max_rad_s2, braking_rad, position_range_rad
-from daq.recording.states import Mode, State
+from daq.recording.states import DRIVEN_MODES, Mode, State
 from daq.robot import Safety
 
 _CHECKS_AHEAD = 3
 """A joint is stopped so many checks before it would have to be, if they come as late as now."""
 _LATE_S = 0.02
 """Of what is measured when a reference acts, and of the board's law that follows it."""
-_UNPLANNED = (Mode.CURRENT, Mode.TORQUE)
-"""Modes in which nobody has planned where the joint goes."""
 _PLANNED = (Mode.VELOCITY, Mode.POSITION, Mode.PLAY)
 _PLANNED_NEAR = 0.97
 """Of the speed limit: so fast a joint may become by a planned motion before it is held."""
@@ -74,7 +72,7 @@ class MotionGuard:
     def look(self, axis: Axis) -> None:
         """Look whether a joint comes too near to a limit, or does not follow."""
         track = self._control.tracks[axis.number]
-        if track.mode is Mode.VELOCITY or track.mode in _UNPLANNED:
+        if track.mode is Mode.VELOCITY or track.mode in DRIVEN_MODES:
             self._look_ahead(track)
         if track.mode in _PLANNED:
             self._look_at_speed(track)
@@ -89,8 +87,10 @@ class MotionGuard:
         room_rad = abs(end_rad - axis.position_rad)
         if speed_rad_s and room_rad < self._needed_rad(track, speed_rad_s, track.mode):
             self._hold(track, "limit")
-        elif track.mode in _UNPLANNED and speed_rad_s > axis.speed_near_rad_s:
-            self._hold(track, "speed")
+        elif track.mode in DRIVEN_MODES:
+            growth_rad_s = max(0.0, speed_rad_s - abs(axis.velocity_before_rad_s))
+            if speed_rad_s + SPEED_AHEAD * growth_rad_s > axis.speed_near_rad_s:
+                self._hold(track, "speed")
 
     def _look_at_speed(self, track: Track) -> None:
         if track.axis.joint.is_on_bench:
@@ -100,6 +100,7 @@ class MotionGuard:
 
     def _hold(self, track: Track, why: str) -> None:
         """Bring a joint to rest by its own gains, and no longer push it."""
+        is_driven = track.mode in DRIVEN_MODES
         track.stop_pushing()
         if self._control.is_playing:
             try:
@@ -110,6 +111,8 @@ class MotionGuard:
             self._tell(track, why)
         else:
             self._stop(track.axis.number, track, why, Mode.HOLD)
+            if is_driven and track.mode is Mode.HOLD:
+                track.take_hold()
 
     # --- now and then -----------------------------------------------------------------------------
 
@@ -212,7 +215,7 @@ class MotionGuard:
     def _needed_rad(self, track: Track, speed_rad_s: float, mode: Mode) -> float:
         """Return the way in which a joint comes to rest, from a measured speed."""
         joint, gentleness = track.axis.joint, self._control.planner.gentleness(track)
-        late_s = _LATE_S + (BLEND_S if mode in _UNPLANNED else 0.0)
+        late_s = _LATE_S + (BLEND_S if mode in DRIVEN_MODES else 0.0)
         way_rad = gentleness * braking_rad(joint, speed_rad_s) + late_s * speed_rad_s
         return way_rad + self._swing_rad(track, speed_rad_s)
 

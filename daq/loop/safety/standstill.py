@@ -55,6 +55,7 @@ class StandstillGuard:
         self._events = events
         self._count_rad = math.tau / axis.joint.drive.encoder_counts_per_turn
         self._count_rad /= abs(axis.motor_per_joint)
+        self._filter_s = 1.0 / (math.tau * axis.behaviour.velocity_filter_hz)
         self.is_alert = False
         self._still_since_ns = self._pushed_since_ns = self._yielded_ns = 0
         self._speed_rad_s = self._braking_nm = self._yielded_at_rad = 0.0
@@ -119,6 +120,8 @@ class StandstillGuard:
         against_nm = self._braking_nm + abs(load.gravity_nm) + load.unsure_nm
         against_nm += _FRICTION_MORE * load.friction_nm
         slowing_rad_s2 = against_nm / load.inertia_kg_m2
+        # Its speed by the board's filter is what it was a moment ago: it may turn round just now.
+        speed_rad_s = max(0.0, speed_rad_s - self._filter_s * slowing_rad_s2)
         moving_s = min(still_s, speed_rad_s / slowing_rad_s2)
         return moving_s * (speed_rad_s - 0.5 * slowing_rad_s2 * moving_s)
 

@@ -25,7 +25,7 @@ from daq.motion.planning import (
 )
 from daq.motion.playback import Playback
 from daq.motion.torque_check import State, TorqueCheck
-from daq.recording.states import Mode
+from daq.recording.states import DRIVEN_MODES, Mode
 
 JOG_RAD = 0.35
 JOG_RAD_S = 0.3
@@ -247,7 +247,7 @@ def _gentleness(track: Track, target_rad: float) -> float:
 
 def jog_problem(track: Track, mode: Mode, target: float) -> str:
     """Return what a joint that is not homed may not do, in words; empty if it may."""
-    if mode in (Mode.CURRENT, Mode.TORQUE):
+    if mode in DRIVEN_MODES:
         return "it may be held, or jogged slowly"
     if mode is Mode.VELOCITY and abs(target) > JOG_RAD_S:
         return f"{target:.4g} rad/s, at most {JOG_RAD_S:g} rad/s"

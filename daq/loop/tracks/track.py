@@ -9,6 +9,7 @@ feed-forward as they fade, so that a loaded joint stays where it is. Which motio
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from daq.boards.wire_range import BLEND_S
 from daq.control.stability import StableGains
@@ -17,7 +18,7 @@ from daq.loop.tracks.catch_up import CatchUp, Reference
 from daq.loop.tracks.handover import Handover
 from daq.loop.tracks.idle_integral import IdleIntegralWatch
 from daq.motion.moves import Motion
-from daq.recording.states import Mode
+from daq.recording.states import DRIVEN_MODES, Mode
 from daq.robot import Gains
 
 _FOLLOWING = (Mode.HOLD, Mode.POSITION, Mode.VELOCITY, Mode.PLAY, Mode.HOME)
@@ -34,6 +35,8 @@ _JUST_NOW = -1
 """Cycles that are left of that, before the joint has been measured."""
 _SAG_RAD = 0.002
 """At the joint: a joint that rests further from its reference hangs on its stiffness."""
+_LEFT_RAD = 0.02
+"""At the joint: one that is further from the reference of gains that fade is not led back there."""
 _LITTLE_SHARE, _LITTLE_PERIODS = 0.02, 5
 """Of the current limit: a step of the reference after a short pause may take so much."""
 _SWING, _SWING_MAX_RAD = 2.5, 0.3
@@ -154,6 +157,8 @@ class Track:
             self._lost = 0
         if mode in _TO_A_PLACE and self._is_hanging:
             self._take_up_sag()
+        if self._has_left:
+            self._law = Law(iq_ff_a=self.axis.iq_mean_a)
         if not self.is_led:
             self.reference = self.present()  # what the board has did not matter
         gains, is_moving = self._gains[mode], not self._is_still
@@ -203,9 +208,16 @@ class Track:
 
     def present(self) -> tuple[float, float, float]:
         """Return where a new motion must begin: at the reference, or where the joint is."""
-        if self.is_led:
+        if self.is_led and not self._has_left:
             return self.reference
         return self.axis.position_rad, self.axis.velocity_rad_s, self.reference[2]
+
+    @property
+    def _has_left(self) -> bool:
+        """Whether something else moves it away from its reference, while its gains fade."""
+        axis, is_fading = self.axis, self.mode not in _FOLLOWING and self.is_led
+        is_moving = abs(axis.velocity_rad_s) >= _STILL_RAD_S
+        return is_fading and is_moving and abs(self.reference[0] - axis.position_rad) > _LEFT_RAD
 
     def foreseen(self, k: int) -> tuple[float, float, float]:
         """Return where it will be led in k cycles; where it is if nothing leads it."""
@@ -267,10 +279,20 @@ class Track:
         )
 
     def stop_pushing(self) -> None:
-        """Take a feed-forward current away at once, where it is all that drives the joint."""
-        if not self.is_led:
-            self._law.iq_ff_a = 0.0
-            self.axis.feed(0.0)
+        """Take its current away at once, and what is left of its gains, if it is driven by one."""
+        if self.mode in DRIVEN_MODES:
+            self._law, self._blending = Law(), 0
+            self.axis.obey(self._law)
+
+    def take_hold(self) -> None:
+        """Have the gains of its mode at once.
+
+        A joint that nobody led gets a reference where it is: there is no step. Gains that come
+        slowly would let it run ahead of a reference that slows down, and then throw it back.
+        """
+        self._blending = 0
+        self._law = replace(self._goal)
+        self.axis.obey(self._law)
 
     def give_way(self, iq_ff_a: float) -> None:
         """Have no stiffness and no motion any more, at once: only a current, and damping."""

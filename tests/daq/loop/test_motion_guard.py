@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+
+import numpy as np
 import pytest
 from loop_rig import Rig, refused_for
+from true_motion import TrueMotion
 
 from daq.loop.io.axis import Axis
 from daq.recording.states import Mode, State
@@ -46,6 +51,83 @@ def test_a_constant_speed_ends_before_the_limit(speed: float, start_rad: float) 
     assert joint.position_min_rad < track.axis.position_rad < joint.position_max_rad
     assert abs(track.axis.position_rad) > joint.position_max_rad - 2.0
     assert [(e.severity, e.source) for e in rig.events_of("limit")] == [("info", "joint4")]
+
+
+@pytest.mark.parametrize("amperes", [0.8, 3.0, -3.0])
+def test_a_joint_that_is_pushed_is_held_before_its_limit(amperes: float) -> None:
+    rig = arm(math.copysign(4.0, amperes)).hold()
+    motion, limit_rad = TrueMotion(rig), rig.robot.joints[3].limits.position_max_rad
+    rig.mode("current", amperes, joints=["joint4"])
+    rig.until(lambda: rig.tracks[3].mode is Mode.HOLD, cycles=5000)
+    rig.step(1500)
+
+    assert rig.state is State.ACTIVE
+    assert np.abs(motion.position_rad()[:, 3]).max() < limit_rad
+    assert np.abs(motion.velocity_rad_s()[-400:, 3]).max() < 0.02
+    assert [(e.severity, e.source) for e in rig.events_of("limit")] == [("info", "joint4")]
+
+
+def test_a_joint_that_something_makes_faster_than_planned_is_held() -> None:
+    rig = arm().hold()
+    rig.mode("velocity", 4.4, joints=["joint1"])
+    rig.until(lambda: rig.axes[0].velocity_rad_s > 4.3, cycles=3000)
+    plant, inner = rig.mock.plant, rig.mock.step
+
+    def push() -> None:
+        plant.data.qvel[0] = 4.92
+        inner()
+
+    rig.mock.step = push  # type: ignore[method-assign]
+    rig.until(lambda: bool(rig.events_of("limit")), cycles=50)
+    rig.mock.step = inner  # type: ignore[method-assign]
+    rig.step(1500)
+
+    (event,) = rig.events_of("limit")
+    assert (event.severity, event.source) == ("info", "joint1")
+    assert "speed limit" in event.text
+    assert (rig.state, rig.tracks[0].mode) == (State.ACTIVE, Mode.HOLD)
+
+
+def test_a_joint_that_is_kept_from_its_reference_stops_the_robot_soon() -> None:
+    """Somebody has pushed it away, and it does not come back."""
+    rig = arm().hold()
+    axis, data, inner = rig.axes[0], rig.mock.plant.data, rig.mock.step
+    away_rad, jitter = 0.0, itertools.cycle([0.0, 0.002])
+
+    def push() -> None:
+        nonlocal away_rad
+        away_rad = min(away_rad + 0.00025, axis.error_max_rad + 0.03)
+        inner()
+        data.qpos[0], data.qvel[0] = away_rad + next(jitter), 0.0
+
+    rig.mock.step = push  # type: ignore[method-assign]
+    rig.until(lambda: axis.position_rad > axis.error_max_rad, cycles=1000)
+    assert axis.position_rad < axis.following_max_rad
+    began_ns = rig.clock.now_ns()
+    rig.until(lambda: rig.state is State.STOPPING, cycles=2000)
+
+    assert rig.machine.trip_code == "following-error"
+    assert 0.25 < 1e-9 * (rig.clock.now_ns() - began_ns) < 1.1
+
+
+@pytest.mark.parametrize("mode", ["hold", "velocity"])
+@pytest.mark.parametrize("cycles", [75, 97])
+def test_a_joint_that_is_driven_is_not_thrown_back_by_its_last_reference(
+    cycles: int, mode: str
+) -> None:
+    """Gains fade for 100 ms: what is asked of it meanwhile does not begin where it was held."""
+    rig = arm().hold()
+    motion = TrueMotion(rig)
+    rig.mode("current", 7.0, joints=["joint1"])
+    rig.step(cycles)
+    left_rad = rig.axes[0].position_rad
+    rig.mode(mode, *[0.0] * (mode == "velocity"), joints=["joint1"])
+    rig.step(2000)
+
+    assert rig.state is State.ACTIVE, rig.machine.reason
+    assert left_rad > 0.03
+    assert motion.velocity_rad_s()[:, 0].min() > -1.0
+    assert motion.position_rad()[-1, 0] > left_rad - 0.01
 
 
 @pytest.mark.parametrize("speed", [50.0, 4.6, -4.6])

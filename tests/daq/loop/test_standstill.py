@@ -66,6 +66,8 @@ def test_an_encoder_that_froze_at_rest(profile: str, joint: int, posture: str) -
 
     assert rig.machine.trip_code == "stall"
     (warning,) = rig.events_of("stall")
+    (stopping,) = (event for event in rig.events_of("state") if "stopping" in event.text)
+    assert 1e-9 * (stopping.t_ns - warning.t_ns) == pytest.approx(1.0, abs=0.002)
     assert (warning.severity, warning.source) == ("warning", f"joint{joint + 1}")
     assert speeds(motion, joint, frozen).max() <= 2.0
 
@@ -82,9 +84,11 @@ def test_counts_release_a_joint_that_gave_way() -> None:
 
     rig.mock.step = step  # type: ignore[method-assign]
     rig.mode("velocity", 0.3, joints=["joint1"])
-    rig.until(lambda: bool(rig.events_of("stall")), cycles=2000)
+    axis = rig.axes[0]
+    rig.until(lambda: not axis.push_low_a <= axis.iq_mean_a <= axis.push_high_a, cycles=2000)
+    rig.until(lambda: bool(rig.events_of("stall")), cycles=60)
     rig.step(100)
-    assert abs(rig.axes[0].iq_a) < 1.0
+    assert abs(axis.iq_a) < 1.0
     rig.mock.step = inner  # type: ignore[method-assign]
     data.qvel[0] = 0.2  # a hand moves it a little
     rig.step(800)
@@ -92,7 +96,7 @@ def test_counts_release_a_joint_that_gave_way() -> None:
     assert rig.state is State.ACTIVE, rig.machine.reason
     assert rig.tracks[0].mode is Mode.HOLD
     assert [event.severity for event in rig.events_of("stall")] == ["warning", "info"]
-    assert abs(rig.axes[0].velocity_rad_s) < 0.02
+    assert abs(axis.velocity_rad_s) < 0.02
 
 
 def test_an_encoder_that_freezes_frees_its_motor_and_the_others_brake() -> None:
