@@ -185,8 +185,9 @@ def test_a_fault_without_a_pause_is_not_repeated(
     assert len(outcome.json["steps"]) == 1
 
 
+@pytest.mark.parametrize("exit_code", [0, 1], ids=["off", "none at all"])
 def test_a_result_of_a_busy_computer_is_measured_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exit_code: int
 ) -> None:
     bad = doctored(("identification", "methods", 1, "validation_percent"), 9.0)
     bad["run"]["skipped"] = 2000
@@ -194,12 +195,36 @@ def test_a_result_of_a_busy_computer_is_measured_again(
 
     def run(step: Step) -> tuple[float, int, dict[str, Any]]:
         tried.append(step.name)
-        return 0.1, 0, (bad if tried.count("run") < 2 else GOOD)[step.name]
+        if tried.count("run") > 1:
+            return 0.1, 0, GOOD[step.name]
+        if exit_code and step.name == "identification":
+            return 0.1, exit_code, {}
+        return 0.1, 0, bad[step.name]
 
     monkeypatch.setattr(tools.demo.verb, "_run", run)
     outcome = armature("demo", "--out", tmp_path / "demo", "--json")
     assert outcome.exit_code == 0, outcome.err
     assert (tried.count("run"), tried.count("excitation")) == (2, 1)
+
+
+@pytest.mark.parametrize("is_measured", [True, False])
+def test_a_computer_that_stays_busy_is_named_after_two_tries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_measured: bool
+) -> None:
+    """A robot that stops by itself is another matter."""
+    busy = doctored(("run", "skipped"), 2000)
+    fails = "identification" if is_measured else "validation_run"
+    tried: list[str] = []
+
+    def run(step: Step) -> tuple[float, int, dict[str, Any]]:
+        tried.append(step.name)
+        return 0.1, int(step.name == fails), {} if step.name == fails else busy[step.name]
+
+    monkeypatch.setattr(tools.demo.verb, "_run", run)
+    outcome = armature("demo", "--out", tmp_path / "demo", "--json")
+    assert outcome.exit_code == 1
+    assert tried.count("run") == 1 + is_measured
+    assert ("try --fast" in outcome.err) is is_measured
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGTSTP])

@@ -98,33 +98,13 @@ def _demo(arguments: argparse.Namespace) -> int:
     except OSError as error:
         problem = f"{directory}: cannot be made ({error.strerror}); name another directory"
         raise ConfigError("--out", [problem]) from error
-    steps = _steps(directory, seed=arguments.seed, is_fast=arguments.fast)
+    demo = _Demo(_steps(directory, seed=arguments.seed, is_fast=arguments.fast))
     started_s = time.perf_counter()
-    facts: dict[str, Any] = {}
-    done: list[dict[str, object]] = []
-
-    def do(wanted: list[Step]) -> bool:
-        for step in wanted:
-            number = steps.index(step) + 1
-            say(f"{number}/{len(steps)} {step.purpose}\n    armature {' '.join(step.words)}")
-            seconds, exit_code, facts[step.name] = _run_patiently(step)
-            done.append({"name": step.name, "seconds": seconds, "exit_code": exit_code})
-            if exit_code != OK:
-                say(f"armature: step {number} ended with exit code {exit_code}")
-                return False
-        return True
-
-    is_complete = do(steps)
-    checks = checks_of(facts) if is_complete else []
-    if is_complete and not all(check.is_ok for check in checks) and _skipped(facts) > _BUSY:
-        say(f"armature: {_skipped(facts)} periods were skipped, this computer was busy: once more")
-        again = [step for step in steps if step.name in _MEASURED_AGAIN]
-        for written in (written for step in again for written in step.writes):
-            Path(written).unlink(missing_ok=True)
+    is_ok = demo.measure(demo.steps)
+    if not is_ok and demo.is_spoilt:
+        say(f"armature: {demo.skipped} periods were skipped, this computer was busy: once more")
         shutil.rmtree(directory / "identified", ignore_errors=True)
-        is_complete = do(again)
-        checks = checks_of(facts) if is_complete else []
-    is_ok = is_complete and all(check.is_ok for check in checks)
+        is_ok = demo.measure([step for step in demo.steps if step.name in _MEASURED_AGAIN])
     elapsed_s = time.perf_counter() - started_s
     if arguments.json:
         print_json(
@@ -133,23 +113,67 @@ def _demo(arguments: argparse.Namespace) -> int:
                 "seed": arguments.seed,
                 "is_fast": arguments.fast,
                 "seconds": elapsed_s,
-                "steps": done,
-                "checks": [check.as_dict() for check in checks],
+                "steps": demo.done,
+                "checks": [check.as_dict() for check in demo.checks],
                 "directory": str(directory),
                 "report": str(directory / "identified" / "report.html"),
             }
         )
-    elif is_complete:
-        _show(checks, directory, elapsed_s)
-    skipped = _skipped(facts)
-    if is_complete and not is_ok and skipped > _BUSY:
+    elif demo.checks:
+        _show(demo.checks, directory, elapsed_s)
+    if not is_ok and demo.is_spoilt:
+        skipped = demo.skipped
         say(f"armature: this computer was busy elsewhere ({skipped} periods skipped): try --fast")
     return OK if is_ok else FAILED
 
 
-def _skipped(facts: dict[str, Any]) -> int:
-    """Return how many periods the runs have skipped."""
-    return sum(facts.get(name, {}).get("skipped", 0) for name in ("run", "validation_run"))
+class _Demo:
+    """The commands, and what has come of them.
+
+    Attributes:
+        steps: All of them, in order.
+        done: What was run and how it ended, with what was repeated.
+        checks: Of the results, if there are all.
+    """
+
+    def __init__(self, steps: list[Step]) -> None:
+        self.steps = steps
+        self.done: list[dict[str, object]] = []
+        self.checks: list[Check] = []
+        self._facts: dict[str, Any] = {}
+
+    def measure(self, wanted: list[Step]) -> bool:
+        """Run commands, and judge all results; return whether everything is as it should be."""
+        self.checks = checks_of(self._facts) if self._run(wanted) else []
+        return bool(self.checks) and all(check.is_ok for check in self.checks)
+
+    def _run(self, wanted: list[Step]) -> bool:
+        for step in wanted:
+            number = self.steps.index(step) + 1
+            say(f"{number}/{len(self.steps)} {step.purpose}\n    armature {' '.join(step.words)}")
+            _remove(step.writes)
+            seconds, exit_code, self._facts[step.name] = _run_patiently(step)
+            self.done.append({"name": step.name, "seconds": seconds, "exit_code": exit_code})
+            if exit_code != OK:
+                say(f"armature: step {number} ended with exit code {exit_code}")
+                return False
+        return True
+
+    @property
+    def is_spoilt(self) -> bool:
+        """Whether late samples may be why a result is off, or why there is none at all."""
+        return self.done[-1]["name"] == _MEASURED_AGAIN[-1] and self.skipped > _BUSY
+
+    @property
+    def skipped(self) -> int:
+        """How many periods the runs have skipped."""
+        runs = ("run", "validation_run")
+        return sum(self._facts.get(name, {}).get("skipped", 0) for name in runs)
+
+
+def _remove(written: tuple[str, ...]) -> None:
+    for path in written:
+        Path(path).unlink(missing_ok=True)
 
 
 def _run_patiently(step: Step) -> tuple[float, int, dict[str, Any]]:
@@ -161,8 +185,7 @@ def _run_patiently(step: Step) -> tuple[float, int, dict[str, Any]]:
         if exit_code == OK or not is_of_computer or not tries_left:
             break
         say(f"    this computer paused for {facts['pause_ms']} ms: the step is repeated")
-        for written in step.writes:
-            Path(written).unlink(missing_ok=True)
+        _remove(step.writes)
     return seconds, exit_code, facts
 
 

@@ -99,6 +99,21 @@ def test_counts_release_a_joint_that_gave_way() -> None:
     assert abs(axis.velocity_rad_s) < 0.02
 
 
+def test_a_push_on_the_bench_is_taken_back_after_30_ms() -> None:
+    """What rubs there is not known: nearly all the current must push, for as long as that."""
+    rig = Rig("bench1").enable().hold()
+    axis = rig.axes[0]
+    rig.mock.plant.step = lambda _torques_nm: None  # type: ignore[method-assign]
+    rig.mode("current", axis.current_max_a)
+    rig.until(lambda: axis.iq_a > axis.push_high_a, cycles=150)
+    assert axis.push_high_a == 0.95 * axis.isat_a
+    waited = rig.until(lambda: bool(rig.events_of("stall")), cycles=60)
+
+    assert 28 <= waited <= 40
+    rig.step(2)
+    assert abs(rig.commands(0)[-1].iq_ff_a[0]) <= 0.25 * axis.current_max_a
+
+
 def test_an_encoder_that_freezes_frees_its_motor_and_the_others_brake() -> None:
     rig, motion = start(Case("velocity", 0, "hanging", 2.0, "stop", "arm"))
     rig.mode("velocity", 2.0, joints=["joint3"])
