@@ -112,6 +112,11 @@ class Machine:
         if periods >= _PAUSE_MIN:
             self._pause = periods, now_ns
 
+    @property
+    def is_after_pause(self) -> bool:
+        """Whether the computer has paused lately."""
+        return self._events.t_ns - self._pause[1] < _PAUSE_COUNTS_NS
+
     def trip(
         self,
         reason: str,
@@ -142,8 +147,7 @@ class Machine:
         if self.state is State.FAULT:
             return
         periods, paused_ns = self._pause
-        is_after_pause = self._events.t_ns - paused_ns < _PAUSE_COUNTS_NS
-        pause_ms = round(periods * self._period_s * 1e3) if is_after_pause else 0
+        pause_ms = round(periods * self._period_s * 1e3) if self.is_after_pause else 0
         if pause_ms:
             ago_ms = (self._events.t_ns - paused_ns) * 1e-6
             reason = (

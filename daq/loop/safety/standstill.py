@@ -32,6 +32,8 @@ _INERTIA_MORE = 2.0
 """What a joint turns may be so many times what CAD says."""
 _FRICTION_MORE = 3.0
 """Friction may be so many times that of the robot file."""
+_AFTER_PAUSE_S = 0.01
+"""So long counts must stay away if the computer has paused lately: what is late looks the same."""
 _FORGET_S = 0.05
 _RELEASE_COUNTS = 3
 _GENTLE = 0.25
@@ -82,8 +84,10 @@ class StandstillGuard:
             self._still_since_ns, self._pushed_since_ns = now_ns - self._events.elapsed_ns, 0
             self._pushed_rad = self._pushed_rad_s = 0.0
             self._speed_rad_s, self._braking_nm = axis.velocity_before_rad_s, 0.0
-        is_pushed = not axis.push_low_a <= axis.iq_a <= axis.push_high_a
         still_s = 1e-9 * (now_ns - self._still_since_ns)
+        if self._machine.is_after_pause and still_s < _AFTER_PAUSE_S:
+            return
+        is_pushed = not axis.push_low_a <= axis.iq_a <= axis.push_high_a
         owed_rad = _MISSED_COUNTS * self._count_rad
         has_fallen = abs(axis.velocity_rad_s) < _FALLEN * abs(self._speed_rad_s)
         if has_fallen and self._owed_rad(still_s) >= owed_rad:

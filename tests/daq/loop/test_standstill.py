@@ -54,6 +54,23 @@ def test_an_encoder_that_freezes_in_motion(profile: str, joint: int, speed: floa
     assert speeds(motion, joint, frozen).max() <= max(1.5 * before, before + 0.5)
 
 
+@pytest.mark.parametrize("is_for_good", [True, False])
+def test_after_a_pause_counts_that_are_late_are_waited_for(is_for_good: bool) -> None:
+    rig, _ = start(Case("velocity", 0, "hanging", 1.0, "stop", "arm"))
+    rig.step(100)
+    rig.clock.advance_ns(5_000_000)
+    now_ns = rig.clock.now_ns()
+    rig.cycle.run(now_ns, now_ns, 5)
+    rig.step(60)
+    rig.outputs[0].encoder.is_frozen = True
+    rig.step(7)
+    assert rig.state is State.ACTIVE
+    rig.outputs[0].encoder.is_frozen = is_for_good
+    rig.step(13)
+
+    assert rig.machine.trip_code == ("encoder-frozen" if is_for_good else "")
+
+
 @pytest.mark.parametrize("joint", range(4))
 @pytest.mark.parametrize("profile", PROFILES if IS_LONG else PROFILES[:1])
 @pytest.mark.parametrize("posture", ["hanging", "bent"] if IS_LONG else ["hanging"])
