@@ -99,7 +99,7 @@ class Cycle:
         wake_ns = woke_ns - deadline_ns
         if skipped:
             self._note_skipped(skipped, wake_ns)
-        self._transfer_ns = exchanged_ns - began_ns
+        self._transfer_ns, self.events.exchanged_ns = exchanged_ns - began_ns, exchanged_ns
         if (
             not is_plain
             or control.is_changed

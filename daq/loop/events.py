@@ -18,20 +18,22 @@ class Events:
     Attributes:
         seq: The present sample's number.
         t_ns: When its cycle began,
-        elapsed_ns: and how long after the one before.
+        elapsed_ns: and how long after the exchange before it was over: so old the last replies
+            are at least.
+        exchanged_ns: When the last exchange was over.
         latest: The last ones, for the status.
     """
 
     def __init__(self) -> None:
         self.seq = 0
-        self.t_ns = self.elapsed_ns = 0
+        self.t_ns = self.elapsed_ns = self.exchanged_ns = 0
         self.latest: deque[Event] = deque(maxlen=REMEMBERED)
         self._pending: list[Event] = []
 
     def begin(self, seq: int, t_ns: int) -> None:
         """Begin a cycle."""
         self.seq = seq
-        self.elapsed_ns, self.t_ns = t_ns - self.t_ns, t_ns
+        self.elapsed_ns, self.t_ns = t_ns - self.exchanged_ns, t_ns
 
     def add(self, kind: str, text: str, *, severity: str = "info", source: str = "") -> None:
         """Add an event that happens now."""

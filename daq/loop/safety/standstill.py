@@ -80,7 +80,8 @@ class StandstillGuard:
         axis = self._axis
         if not self.is_alert:
             self.is_alert = True
-            # The last count came with the reply before this one, or shortly after.
+            # The last count came with the reply before this one, or shortly after. A link may have
+            # taken its time over that: it is not as old as its cycle.
             self._still_since_ns, self._pushed_since_ns = now_ns - self._events.elapsed_ns, 0
             self._pushed_rad = self._pushed_rad_s = 0.0
             self._speed_rad_s, self._braking_nm = axis.velocity_before_rad_s, 0.0

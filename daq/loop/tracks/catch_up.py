@@ -79,6 +79,10 @@ class CatchUp:
         self._planned_rad_s = planned[1]
         self.is_over = False
 
+    def shift(self, offset_rad: float) -> None:
+        """Shift it with the joint's zero."""
+        self._position_rad += offset_rad
+
     def step(self, planned: Reference, periods: int = 1) -> Reference:
         """Return the next reference, beside the one that the motion has then, so much later."""
         planned_rad, planned_rad_s, planned_nm = planned

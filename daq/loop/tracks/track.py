@@ -320,6 +320,8 @@ class Track:
         self.reference = position_rad + offset_rad, velocity_rad_s, torque_nm
         planned_rad, planned_rad_s, planned_nm = self._planned
         self._planned = planned_rad + offset_rad, planned_rad_s, planned_nm
+        if self._catch_up is not None:
+            self._catch_up.shift(offset_rad)
 
     # --- every cycle ------------------------------------------------------------------------------
 

@@ -174,3 +174,33 @@ def test_homing_goes_on_after_a_pause() -> None:
         cycle += 1
     assert rig.state is State.ACTIVE, rig.machine.reason
     assert all(axis.is_homed for axis in rig.axes)
+
+
+def homed(pause_at: int) -> tuple[Rig, int, float]:
+    """An arm that homes, paused in a cycle; when that was over, and the longest step after it."""
+    clock = LateClock()
+    posture_rad = (*POSTURES["hanging"][:3], 0.6)
+    rig = Rig(patient_arm(), posture_rad=posture_rad, clock=clock).enable()
+    rig.hold(100)
+    control, runner, track = rig.cycle.control, rig.runner(), rig.tracks[3]
+    rig.send(m.Home())
+    cycle = 0
+    while control.homing is not None and cycle < 60_000:
+        clock.pause = 90 if cycle == pause_at else 0
+        runner._period(rig.cycle.run)
+        cycle += 1
+    longest_rad, before_rad = 0.0, track.reference[0]
+    for _ in range(500):
+        runner._period(rig.cycle.run)
+        longest_rad = max(longest_rad, abs(track.reference[0] - before_rad))
+        before_rad = track.reference[0]
+    assert rig.state is State.ACTIVE, rig.machine.reason
+    return rig, cycle, longest_rad
+
+
+def test_a_zero_that_is_found_while_a_joint_catches_up_moves_nothing() -> None:
+    _, end, _ = homed(-1)
+    rig, again, longest_rad = homed(end - 50)
+    assert again == end
+    assert longest_rad <= 1e-4
+    assert rig.tracks[3].reference[0] == pytest.approx(rig.axes[3].position_rad, abs=0.005)

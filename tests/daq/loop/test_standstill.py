@@ -71,6 +71,32 @@ def test_after_a_pause_counts_that_are_late_are_waited_for(is_for_good: bool) ->
     assert rig.machine.trip_code == ("encoder-frozen" if is_for_good else "")
 
 
+@pytest.mark.parametrize("taken_ns", [4_500_000, 5_900_000])
+def test_a_reply_is_as_old_as_its_exchange_and_not_as_its_cycle(taken_ns: int) -> None:
+    """A link that took its time brought the last count at its end: few are owed since."""
+    rig, _ = start(Case("velocity", 0, "hanging", 0.3, "stop", "arm"))
+    rig.step(100)
+    runner, link = rig.runner(), rig.links[0]._inner
+    inner, encoder = link.exchange, rig.outputs[0].encoder
+
+    def exchange(frame: bytes) -> bytes:
+        rig.clock.advance_ns(taken_ns)
+        return inner(frame)
+
+    link.exchange = exchange  # type: ignore[method-assign]
+    runner._period(rig.cycle.run)
+    link.exchange = inner  # type: ignore[method-assign]
+    encoder.is_frozen = True
+    for _ in range(2):
+        runner._period(rig.cycle.run)
+    encoder.is_frozen = False
+    for _ in range(50):
+        runner._period(rig.cycle.run)
+
+    assert rig.cycle.skipped == taken_ns // 1_000_000 - 1
+    assert rig.state is State.ACTIVE, rig.machine.reason
+
+
 @pytest.mark.parametrize("joint", range(4))
 @pytest.mark.parametrize("profile", PROFILES if IS_LONG else PROFILES[:1])
 @pytest.mark.parametrize("posture", ["hanging", "bent"] if IS_LONG else ["hanging"])
