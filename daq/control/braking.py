@@ -10,7 +10,7 @@ which is critically damped at D = M·ω_f/4: the hardest braking that does not s
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from daq.control.torque_model import TorqueModel
 from daq.robot import DrivenJoint, DrivenRobot
@@ -61,10 +61,16 @@ def greatest_inertias_kg_m2(robot: DrivenRobot, model: TorqueModel | None) -> li
 
 def greatest_gravities_nm(robot: DrivenRobot, model: TorqueModel) -> list[float]:
     """Return the most that gravity pulls at each joint in any posture."""
-    greatest = [0.0] * len(robot.joints)
-    for q_rad in _postures(robot):
-        greatest = list(map(max, greatest, map(abs, model.gravity_nm(q_rad))))
-    return greatest
+    return _greatest(model.gravity_nm(q_rad) for q_rad in _postures(robot))
+
+
+def greatest_payloads_nm(robot: DrivenRobot, model: TorqueModel) -> list[float]:
+    """Return the most that a payload nobody has told of adds to that."""
+    return _greatest(model.payload_nm(q_rad) for q_rad in _postures(robot))
+
+
+def _greatest(torques_nm: Iterable[list[float]]) -> list[float]:
+    return [max(map(abs, of_joint)) for of_joint in zip(*torques_nm, strict=True)]
 
 
 def _postures(robot: DrivenRobot) -> Iterator[list[float]]:

@@ -235,7 +235,7 @@ def stop_move(
             room = min(limits.position_max_rad, high) - position
         else:
             room = position - max(limits.position_min_rad, low)
-        if abs(speed) * ramp_s > 2.0 * room:
+        if speed and abs(speed) * ramp_s > 2.0 * room:
             hardest = hardest_rad_s2(joint) / acceleration_max_rad_s2(joint)
             ramp_s = max(2.0 * room / abs(speed), shortest_s / hardest, period_s)
         ramps_s.append(ramp_s)

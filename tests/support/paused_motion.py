@@ -122,6 +122,7 @@ class PausedMotion:
                 break
             self._go(1)
         self.rests_after_ms = len(self._references) + case.pause_ms
+        self._rested = len(self._references)
         self._go(1500)
         assert rig.state is State.ACTIVE, rig.machine.reason
         self._judge(start_rad, paused, row, resumed)
@@ -158,9 +159,9 @@ class PausedMotion:
         positions, speeds = np.array(self._references).T
         # The row of the late cycle itself was decided after its reply.
         row += led_on_ms
-        after = speeds[row:]
+        after = speeds[row : self._rested]
         self.acceleration_rad_s2 = float(np.abs(np.diff(after)).max()) * 1e3
-        surprise = np.diff(positions[row:]) - 0.5e-3 * (after[1:] + after[:-1])
+        surprise = np.diff(positions[row : self._rested]) - 0.5e-3 * (after[1:] + after[:-1])
         self.reference_step_rad = float(np.abs(surprise).max())
         self.end_rad = float(positions[-1]) - start_rad
         self.error_rad = float(motion.position_rad(motion.now - 1)[0, joint] - positions[-1])

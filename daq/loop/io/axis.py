@@ -77,10 +77,14 @@ class Axis:
         speed_near_rad_s: From here on, or shortly before, somebody looks closer.
         ahead_s: So also where the joint would be beyond a limit after this time.
         slow_rad_s: Counts that stop at once are natural below this speed, and looked at above.
-        push_low_a: A current below this, while not one count comes, is looked at,
-        push_high_a: or above this.
-        has_moved: Whether the last reply had another count than the one before.
-        iq_moved_a: The current when the last count came.
+        push_low_a: A current that is so much below that of the last motion is looked at,
+        push_high_a: or so much above it.
+        has_moved: Whether the last reply had more counts than the one before, half as many at least
+            as by its speed.
+        iq_moved_a: The current when the last count came,
+        velocity_moved_rad_s: the speed,
+        velocity_earlier_rad_s: and that of the reply before it.
+        is_carried: Whether its motor has been leading it: then that current tells what hangs on it.
         inertia_max_kg_m2: The most that it turns in any posture.
         velocity_before_rad_s: Of the reply before the last.
         current_alarm_a: A current that the board should not have let through.
@@ -98,6 +102,7 @@ class Axis:
         "_ff_at",
         "_ff_lsb",
         "_half_raw",
+        "_half_way_raw",
         "_iq_at",
         "_isat_at",
         "_isat_lsb",
@@ -139,6 +144,7 @@ class Axis:
         "iq_a",
         "iq_mean_a",
         "iq_moved_a",
+        "is_carried",
         "is_fenced",
         "is_homed",
         "isat_a",
@@ -156,6 +162,8 @@ class Axis:
         "speed_max_rad_s",
         "speed_near_rad_s",
         "velocity_before_rad_s",
+        "velocity_earlier_rad_s",
+        "velocity_moved_rad_s",
         "velocity_rad_s",
         "wire",
     )
@@ -195,6 +203,7 @@ class Axis:
         self._rad_per_raw = self._lsb_rad / self.motor_per_joint
         self._rad_s_per_raw = velocity_lsb / self.motor_per_joint
         self._speed_per_cycle = velocity_lsb * period_s / self._lsb_rad
+        self._half_way_raw = 0.5 * period_s / self._rad_per_raw
         self.behaviour = behaviour
         self.wire = wire
         self._half_raw = round(wire.wrap_rad / self._lsb_rad)
@@ -234,6 +243,7 @@ class Axis:
         """Set what is noticed, until others set it: nothing but the limits."""
         self.velocity_rad_s = self.velocity_before_rad_s = self.iq_a = self.iq_mean_a = 0.0
         self.has_moved, self.iq_moved_a = False, 0.0
+        self.velocity_moved_rad_s = self.velocity_earlier_rad_s = 0.0
         self.speed_near_rad_s = SPEED_NEAR * self.speed_max_rad_s
         self.ahead_s = 0.0
         self.slow_rad_s, self.push_low_a, self.push_high_a = math.inf, -math.inf, math.inf
@@ -254,15 +264,16 @@ class Axis:
         is_wrapped = not -self._half_raw < raw - last_raw < self._half_raw
         if is_wrapped:
             self._unwrap(raw - last_raw)
-        self.has_moved = has_moved = raw != last_raw
         self._last_raw = raw
         self.position_rad = position_rad = raw * self._rad_per_raw + self._offset_rad
         self.velocity_before_rad_s = before_rad_s = self.velocity_rad_s
+        self.has_moved = has_moved = abs(raw - last_raw) > abs(before_rad_s * self._half_way_raw)
         self.velocity_rad_s = velocity_rad_s = raws[self._velocity_at] * self._rad_s_per_raw
         self.iq_a = iq_a = raws[self._iq_at] * self._a_per_raw
         self.iq_mean_a += _MEAN_SHARE * (iq_a - self.iq_mean_a)
         if has_moved:
             self.iq_moved_a = self.iq_mean_a
+            self.velocity_moved_rad_s, self.velocity_earlier_rad_s = velocity_rad_s, before_rad_s
         return (
             self.low_rad <= position_rad <= self.high_rad
             and self.low_rad <= position_rad + self.ahead_s * velocity_rad_s <= self.high_rad
@@ -277,7 +288,7 @@ class Axis:
                 has_moved
                 or (
                     -self.slow_rad_s <= before_rad_s <= self.slow_rad_s
-                    and self.push_low_a <= iq_a <= self.push_high_a
+                    and self.push_low_a <= iq_a - self.iq_moved_a <= self.push_high_a
                 )
             )
         )
@@ -334,7 +345,7 @@ class Axis:
         On the bench that is the zero.
         """
         self.is_homed = self.joint.is_on_bench
-        self.is_fenced = False
+        self.is_fenced = self.is_carried = False
         zero_rad = self.joint.drive.joint_offset_rad if self.is_homed else 0.0
         self._place(zero_rad * self.motor_per_joint)
         self._limit_position()

@@ -113,6 +113,11 @@ class Machine:
             self._pause = periods, now_ns
 
     @property
+    def pause_ended_ns(self) -> int:
+        """When the computer's last pause was over."""
+        return self._pause[1]
+
+    @property
     def is_after_pause(self) -> bool:
         """Whether the computer has paused lately."""
         return self._events.t_ns - self._pause[1] < _PAUSE_COUNTS_NS

@@ -123,7 +123,9 @@ class MotionGuard:
         elapsed_s = 1e-9 * (now_ns - before_ns)
         if self._machine.state in (State.READY, State.ACTIVE):
             for track in self._control.tracks:
-                track.mind_integral(elapsed_s)
+                if track.mind(elapsed_s):
+                    self._trip_dead(track)
+            self._control.note_busy()
         if self._machine.state is not State.ACTIVE:
             return
         ahead_s = max(CHECK_S, _CHECKS_AHEAD * elapsed_s)
@@ -178,6 +180,15 @@ class MotionGuard:
             code="wrap",
             kind="limit",
             source=axis.joint.name,
+        )
+
+    def _trip_dead(self, track: Track) -> None:
+        name = track.axis.joint.name
+        self._machine.trip(
+            f"joint {name}: no count of its encoder, whether it is pushed more or less; free the "
+            "joint, or check the encoder and its cable",
+            code="stall",
+            source=name,
         )
 
     def _check_following(self, track: Track) -> None:

@@ -13,9 +13,11 @@ import math
 
 from daq.loop.events import Events
 from daq.loop.io.axis import Axis
-from daq.loop.safety.loads import Load
+from daq.loop.safety.loads import GOING_ON, Load
 from daq.loop.safety.machine import Machine
 from daq.loop.tracks.control import LoopControl
+from daq.loop.tracks.track import CARRIED_RAD_S
+from daq.motion.planning import acceleration_max_rad_s2
 from daq.recording.states import Mode
 
 ENCODER_FROZEN = "encoder-frozen"
@@ -24,20 +26,52 @@ STALL_S = 0.03
 """So long a joint may be pushed without a count, if it is not owed that many before."""
 STALL_STOP_S = 1.0
 """After so long without a count the robot stops."""
-_MISSED_COUNTS = 12
-"""So many counts a rotor must owe us."""
+_MISSED_COUNTS, _PUSHED_COUNTS, _LED_COUNTS = 12, 8, 150
+"""So many counts a rotor must owe us: by its speed, because it is pushed, or because it is led."""
 _FALLEN = 0.85
 """An encoder that counts no more reports a speed that falls; a reply that came twice does not."""
-_INERTIA_MORE = 2.0
-"""What a joint turns may be so many times what CAD says."""
 _FRICTION_MORE = 3.0
 """Friction may be so many times that of the robot file."""
-_AFTER_PAUSE_S = 0.01
-"""So long counts must stay away if the computer has paused lately: what is late looks the same."""
+_AFTER_PAUSE_S, _PAUSE_COUNTS_NS = 0.01, 100_000_000
+"""So long counts must stay away if the computer has just paused: what is late looks the same."""
 _FORGET_S = 0.05
+_LED_RAD_S, _CREEPS_RAD_S = 0.02, 0.045
+"""A joint that was slower, or is led more slowly, may well stick; one that is led nowhere any more,
+already where a single count makes it look so fast."""
 _RELEASE_COUNTS = 3
-_GENTLE = 0.25
-"""Of Isat: what is left of a push where the weight is not known."""
+_TURNING_ROUND, _TURNING_ROUND_MOST = 2.5, 5.0
+"""So many times its friction bears a joint that is pushed the other way, or stood: by the robot
+file, and if that says less than there is."""
+_LED_AWAY_RAD_S = 0.08
+_SPARE_A = 0.1
+"""Beside it, for noise."""
+_SHAKING_RAD_S, _SHAKEN = 0.3, 3.0
+"""Joints that move so fast push others about, by so many times their friction."""
+_LATELY = 40
+"""Cycles: so old is what a slow joint's last current had to do with."""
+_SLOWING_MORE = 2.0
+_SLOWING_RAD_S2 = 10.0
+"""Joints that are led slow down this much at least."""
+
+
+class _Push:
+    """How far a push must have moved a joint that nothing blocks."""
+
+    __slots__ = ("_moved_rad", "_owed_rad", "_speed_rad_s")
+
+    def __init__(self, owed_rad: float) -> None:
+        self._owed_rad = owed_rad
+        self.end()
+
+    def end(self) -> None:
+        """Note that it is pushed no longer."""
+        self._moved_rad = self._speed_rad_s = 0.0
+
+    def goes_on(self, hastening_rad_s2: float, elapsed_s: float) -> bool:
+        """Return whether it must have moved far enough by now."""
+        self._speed_rad_s = max(0.0, self._speed_rad_s + hastening_rad_s2 * elapsed_s)
+        self._moved_rad += self._speed_rad_s * elapsed_s
+        return self._moved_rad >= self._owed_rad
 
 
 class StandstillGuard:
@@ -60,8 +94,10 @@ class StandstillGuard:
         self._filter_s = 1.0 / (math.tau * axis.behaviour.velocity_filter_hz)
         self.is_alert = False
         self._still_since_ns = self._pushed_since_ns = self._yielded_ns = 0
-        self._speed_rad_s = self._braking_nm = self._yielded_at_rad = 0.0
-        self._pushed_rad = self._pushed_rad_s = 0.0
+        self._braking_nm = self._lacking_nm = self._yielded_at_rad = 0.0
+        self._usual_rad_s2 = max(_SLOWING_RAD_S2, acceleration_max_rad_s2(axis.joint))
+        self._period_s = control.period_s
+        self._pushes = [_Push(counts * self._count_rad) for counts in (_PUSHED_COUNTS, _LED_COUNTS)]
 
     def look(self) -> None:
         """Look at a reply about which there is something to notice, or was in the one before."""
@@ -82,62 +118,136 @@ class StandstillGuard:
             self.is_alert = True
             # The last count came with the reply before this one, or shortly after. A link may have
             # taken its time over that: it is not as old as its cycle.
-            self._still_since_ns, self._pushed_since_ns = now_ns - self._events.elapsed_ns, 0
-            self._pushed_rad = self._pushed_rad_s = 0.0
-            self._speed_rad_s, self._braking_nm = axis.velocity_before_rad_s, 0.0
+            pause_ended_ns = self._machine.pause_ended_ns
+            self._still_since_ns = max(now_ns - self._events.elapsed_ns, pause_ended_ns)
+            self._braking_nm = self._lacking_nm = 0.0
+            self._stop_pushing()
         still_s = 1e-9 * (now_ns - self._still_since_ns)
-        if self._machine.is_after_pause and still_s < _AFTER_PAUSE_S:
+        is_after_pause = now_ns - self._machine.pause_ended_ns < _PAUSE_COUNTS_NS
+        if is_after_pause and still_s < _AFTER_PAUSE_S:
             return
-        is_pushed = not axis.push_low_a <= axis.iq_a <= axis.push_high_a
-        owed_rad = _MISSED_COUNTS * self._count_rad
-        has_fallen = abs(axis.velocity_rad_s) < _FALLEN * abs(self._speed_rad_s)
-        if has_fallen and self._owed_rad(still_s) >= owed_rad:
+        has_fallen = abs(axis.velocity_rad_s) < _FALLEN * abs(axis.velocity_moved_rad_s)
+        if has_fallen and self._owed_rad(still_s) >= _MISSED_COUNTS * self._count_rad:
             self._distrust(still_s)
-        elif not is_pushed:
-            self._pushed_since_ns = 0
-            self._pushed_rad = self._pushed_rad_s = 0.0
-            if still_s > _FORGET_S:
+        elif not self._is_pushed_on(now_ns):
+            if not self._pushed_since_ns and still_s > _FORGET_S:
                 self._forget()
+        elif self._is_going_on and abs(axis.velocity_moved_rad_s) >= axis.slow_rad_s:
+            self._distrust(still_s)
         else:
-            self._pushed_since_ns = self._pushed_since_ns or now_ns
-            is_long = now_ns - self._pushed_since_ns >= STALL_S * 1e9
-            if self._pushed_on_rad() >= owed_rad or is_long:
-                self._give_way(now_ns)
+            self._give_way(now_ns)
 
-    def _pushed_on_rad(self) -> float:
-        """Return how far the push must have moved it at least, if nothing blocked it."""
-        axis, elapsed_s = self._axis, 1e-9 * self._events.elapsed_ns
-        beyond_a = max(axis.iq_a - axis.push_high_a, axis.push_low_a - axis.iq_a)
-        inertia_kg_m2 = _INERTIA_MORE * self._load.inertia_kg_m2
-        self._pushed_rad_s += beyond_a * abs(axis.nm_per_a) / inertia_kg_m2 * elapsed_s
-        self._pushed_rad += self._pushed_rad_s * elapsed_s
-        # On the bench what rubs is what is measured, and nobody knows it yet.
-        return 0.0 if axis.joint.is_on_bench or not self._load.is_known else self._pushed_rad
+    @property
+    def _is_carried(self) -> bool:
+        return self._load.tells_by_change(self._axis)
+
+    def _is_pushed_on(self, now_ns: int) -> bool:
+        """Return whether it is pushed so that it must have moved by now."""
+        beyond_nm = self._beyond_nm()
+        if max(beyond_nm) <= 0.0:
+            self._stop_pushing()
+            return False
+        self._pushed_since_ns = self._pushed_since_ns or now_ns
+        if not self._is_carried and now_ns - self._pushed_since_ns >= STALL_S * 1e9:
+            return True
+        if self._axis.joint.is_on_bench:
+            return False  # what rubs is what is measured
+        inertia_kg_m2, elapsed_s = self._load.inertia_max_kg_m2, 1e-9 * self._events.elapsed_ns
+        return any(
+            push.goes_on(pushed_nm / inertia_kg_m2, elapsed_s)
+            for push, pushed_nm in zip(self._pushes, beyond_nm, strict=True)
+        )
+
+    def _stop_pushing(self) -> None:
+        self._pushed_since_ns = 0
+        for push in self._pushes:
+            push.end()
+
+    def _beyond_nm(self) -> tuple[float, float]:
+        """Return by how much it is pushed beyond what it may well bear, and what it should."""
+        axis = self._axis
+        push_a = axis.iq_a - axis.iq_moved_a
+        if not self._is_carried:
+            beyond_a = max(push_a - axis.push_high_a, axis.push_low_a - push_a)
+            return beyond_a * abs(axis.nm_per_a), 0.0
+        push_nm, friction_nm = push_a * axis.nm_per_a, self._load.friction_nm
+        if self._is_going_on and push_nm * axis.velocity_moved_rad_s > 0.0:
+            allowed_nm = (GOING_ON + (_SHAKEN if self._is_shaken else 0.0)) * friction_nm
+            hastening_rad_s2 = self._control.tracks[axis.number].hastening_rad_s2(_LATELY)
+            allowed_nm += self._load.inertia_max_kg_m2 * hastening_rad_s2
+            return abs(push_nm) - allowed_nm, 0.0
+        led_rad_s = math.copysign(1.0, push_nm) * self._control.tracks[axis.number].reference[1]
+        usual_nm = abs(push_nm) - _TURNING_ROUND * friction_nm
+        at_most_nm = _TURNING_ROUND_MOST * friction_nm + _SPARE_A * abs(axis.nm_per_a)
+        return abs(push_nm) - at_most_nm, usual_nm if led_rad_s >= _LED_AWAY_RAD_S else 0.0
+
+    @property
+    def _is_going_on(self) -> bool:
+        """Whether it was moving when its last count came, and is led on, or drawn on."""
+        axis = self._axis
+        speed_rad_s, earlier_rad_s = axis.velocity_moved_rad_s, axis.velocity_earlier_rad_s
+        if abs(earlier_rad_s) < abs(speed_rad_s):
+            speed_rad_s = earlier_rad_s  # one count alone is no motion
+        led_rad_s = self._control.tracks[axis.number].reference[1]
+        if led_rad_s * speed_rad_s > 0.0 and abs(led_rad_s) >= _LED_RAD_S:
+            return abs(speed_rad_s) >= _LED_RAD_S
+        drawn_rad = axis.error_rad / axis.motor_per_joint
+        is_drawn = not led_rad_s and drawn_rad * speed_rad_s > 0.0
+        return is_drawn and abs(speed_rad_s) >= _CREEPS_RAD_S
 
     def _owed_rad(self, still_s: float) -> float:
         """Return how far it must have come at least since its last count."""
-        axis, load = self._axis, self._load
-        speed_rad_s = abs(self._speed_rad_s)
+        axis = self._axis
+        # One reply alone is no speed.
+        speed_rad_s = min(abs(axis.velocity_moved_rad_s), 2.0 * abs(axis.velocity_earlier_rad_s))
         if speed_rad_s < axis.slow_rad_s:
             return 0.0
-        drive_nm = math.copysign(1.0, self._speed_rad_s) * axis.iq_a * axis.nm_per_a
-        self._braking_nm = max(self._braking_nm, -drive_nm)
-        against_nm = self._braking_nm + abs(load.gravity_nm) + load.unsure_nm
-        against_nm += _FRICTION_MORE * load.friction_nm
-        slowing_rad_s2 = against_nm / load.inertia_kg_m2
+        slowing_rad_s2 = self._slowing_rad_s2()
         # Its speed by the board's filter is what it was a moment ago: it may turn round just now.
         speed_rad_s = max(0.0, speed_rad_s - self._filter_s * slowing_rad_s2)
         moving_s = min(still_s, speed_rad_s / slowing_rad_s2)
         return moving_s * (speed_rad_s - 0.5 * slowing_rad_s2 * moving_s)
+
+    def _slowing_rad_s2(self) -> float:
+        """Return how hard it may have been slowing down since its last count.
+
+        By all that can be; or, while it is led, no harder than then, and by what its current has
+        changed: what hangs on it and what rubs has not.
+        """
+        axis, load = self._axis, self._load
+        way = math.copysign(1.0, axis.velocity_moved_rad_s)
+        lacking_nm = way * (axis.iq_moved_a - axis.iq_a) * axis.nm_per_a
+        self._lacking_nm = max(self._lacking_nm, lacking_nm)
+        self._braking_nm = max(self._braking_nm, -way * axis.iq_a * axis.nm_per_a)
+        against_nm = self._braking_nm + abs(load.gravity_nm) + load.unsure_nm
+        slowing_rad_s2 = (against_nm + _FRICTION_MORE * load.friction_nm) / load.inertia_kg_m2
+        if not self._is_carried:
+            return slowing_rad_s2
+        before_rad_s = way * (axis.velocity_earlier_rad_s - axis.velocity_moved_rad_s)
+        usual_rad_s2 = self._usual_rad_s2 + _SLOWING_MORE * max(0.0, before_rad_s) / self._period_s
+        lacking_nm = self._lacking_nm
+        if self._is_shaken:
+            lacking_nm += _SHAKEN * load.friction_nm
+        return min(slowing_rad_s2, usual_rad_s2 + lacking_nm / load.inertia_kg_m2)
+
+    @property
+    def _is_shaken(self) -> bool:
+        """Whether other joints move so fast that this one feels it."""
+        return any(
+            abs(track.axis.velocity_rad_s) > _SHAKING_RAD_S
+            for track in self._control.tracks
+            if track.axis is not self._axis
+        )
 
     def _distrust(self, still_s: float) -> None:
         axis = self._axis
         name = axis.joint.name
         self._forget()
         self._machine.trip(
-            f"joint {name}: its encoder's counts stopped dead at {self._speed_rad_s:.3g} rad/s, "
-            f"{still_s * 1e3:.0f} ms ago, faster than it could brake: its motor gets no more "
-            "current. Check the encoder and its cable, and whether the joint has hit something",
+            f"joint {name}: its encoder's counts stopped dead at "
+            f"{axis.velocity_moved_rad_s:.3g} rad/s, {still_s * 1e3:.0f} ms ago, faster than it "
+            "could brake: its motor gets no more current. Check the encoder and its "
+            "cable, and whether the joint has hit something",
             code=ENCODER_FROZEN,
             source=name,
             blind=axis,
@@ -146,17 +256,10 @@ class StandstillGuard:
     # --- pushed, and it does not move -------------------------------------------------------------
 
     def _give_way(self, now_ns: int) -> None:
-        axis, load = self._axis, self._load
+        axis = self._axis
         name, pushed_a = axis.joint.name, axis.iq_a
         pushed_ms = 1e-6 * (now_ns - self._pushed_since_ns)
-        if load.is_known and not axis.joint.is_on_bench:
-            # The weight by CAD, or as it was when the joint last moved: whichever is nearer.
-            bare_a = load.gravity_nm * axis.amperes_per_nm
-            held_a = min(bare_a, axis.iq_moved_a, key=lambda known_a: abs(pushed_a - known_a))
-            # Without friction's share: if it is the encoder that is dead, friction stops the joint.
-            left_a = held_a
-        else:
-            left_a = math.copysign(_GENTLE * axis.isat_a, pushed_a)
+        left_a = self._holding_a()
         self._control.give_way(axis.number, left_a)
         self._yielded_ns, self._yielded_at_rad = now_ns, axis.position_rad
         text = (
@@ -164,6 +267,27 @@ class StandstillGuard:
             f"count of its encoder; {left_a:.3g} A are left until it moves. Is it blocked?"
         )
         self._events.add("stall", text, severity="warning", source=name)
+
+    def _holding_a(self) -> float:
+        """Return what holds the joint, in the middle of what its friction bears.
+
+        If it is the encoder that is dead, friction stops the joint then.
+        """
+        axis, load, carried_nm = self._axis, self._load, self._carried_nm
+        if not load.is_known:
+            return carried_nm * axis.amperes_per_nm
+        spare_nm = load.unsure_nm if self._is_carried else 0.0
+        low_nm, high_nm = load.gravity_nm - spare_nm, load.gravity_nm + spare_nm
+        return min(max(carried_nm, low_nm), high_nm) * axis.amperes_per_nm
+
+    @property
+    def _carried_nm(self) -> float:
+        """What its motor bore when its last count came, without what moved it."""
+        axis = self._axis
+        carried_nm, speed_rad_s = axis.iq_moved_a * axis.nm_per_a, axis.velocity_moved_rad_s
+        if abs(speed_rad_s) < CARRIED_RAD_S:
+            return carried_nm
+        return carried_nm - math.copysign(self._load.friction_nm, speed_rad_s)
 
     def _look_at_yielding(self, now_ns: int) -> None:
         axis = self._axis

@@ -57,7 +57,8 @@ class _Joint:
     def begin(self, kd_a_s_per_rad: float, now_ns: int) -> None:
         self.kd = kd_a_s_per_rad
         self.is_free = False
-        self.is_still = abs(self.axis.velocity_rad_s) < _STILL_RAD_S
+        # The current of a joint that nothing has led is no measure of what holds it.
+        self.is_still = self.axis.is_carried and abs(self.axis.velocity_rad_s) < _STILL_RAD_S
         self.axis.limit_current(self.axis.current_max_a)
         self.watch(now_ns)
 

@@ -42,6 +42,7 @@ class LoopControl:
         homing: The search that is going on.
         is_changed: Whether a mode or a joint's zero has changed; the reader clears it.
         is_busy: Whether there is anything to do in the next cycle.
+        period_s: The loop's.
         trajectories: How many were played to their end.
     """
 
@@ -61,7 +62,7 @@ class LoopControl:
         self.homing: HomingRun | None = None
         self.is_changed = True
         self._joints = [axis.joint for axis in axes]
-        self._period_s = period_s
+        self.period_s = period_s
         self._play: MotionSequence | None = None
         self.trajectories = 0
         self._k = 0
@@ -126,7 +127,7 @@ class LoopControl:
                 (track, way)
                 for track, wanted, (_, way) in zip(chosen, target, changes, strict=True)
                 # A joystick says the same again and again.
-                if not track.is_asked(wanted) and not track.is_kept_from(wanted)
+                if not track.is_asked(wanted) and not track.is_kept
             ]
             for track, wanted in zip(chosen, target, strict=True):
                 track.asked_rad_s = wanted
@@ -174,7 +175,7 @@ class LoopControl:
             positions,
             speeds,
             playback,
-            period_s=self._period_s,
+            period_s=self.period_s,
             start_torque=torques,
             reaches=reaches,
         )
@@ -182,7 +183,7 @@ class LoopControl:
             track.enter(Mode.PLAY, None)
             self.note_ki(track)
         self._play, self._k = motion, 1  # as in `Track.enter`
-        duration_s = playback.cycles * self._period_s
+        duration_s = playback.cycles * self.period_s
         self._events.add("play", f"a trajectory of {duration_s:.3f} s begins")
         self.note_change()
 
@@ -296,7 +297,11 @@ class LoopControl:
 
     def note_change(self) -> None:
         """Note that somebody changed what a joint shall do."""
+        self.note_busy()
+        self.is_changed = True
+
+    def note_busy(self) -> None:
+        """Note which joints there is something to do for."""
         self._busy = [track for track in self.tracks if track.is_busy]
         is_led = self._play is not None or self.homing is not None
         self.is_busy = is_led or bool(self._busy)
-        self.is_changed = True

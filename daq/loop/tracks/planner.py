@@ -174,7 +174,7 @@ class Planner:
         """Return the speed nearest to a wanted one from which there is room to stop."""
         axis, (q, dq, _) = track.axis, track.present()
         check_speed(axis.joint, target_rad_s)
-        if track.is_kept_from(target_rad_s):
+        if track.is_kept:
             return 0.0
         # The joint may be ahead of its reference.
         furthest = max if target_rad_s > 0.0 else min

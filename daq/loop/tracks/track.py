@@ -8,6 +8,7 @@ feed-forward as they fade, so that a loaded joint stays where it is. Which motio
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 
@@ -17,7 +18,9 @@ from daq.loop.io.axis import Axis, Law
 from daq.loop.tracks.catch_up import CatchUp, Reference
 from daq.loop.tracks.handover import Handover
 from daq.loop.tracks.idle_integral import IdleIntegralWatch
+from daq.loop.tracks.standing import Standing, StandingWatch
 from daq.motion.moves import Motion
+from daq.motion.planning import acceleration_max_rad_s2
 from daq.recording.states import DRIVEN_MODES, Mode
 from daq.robot import Gains
 
@@ -26,7 +29,11 @@ _FOLLOWING = (Mode.HOLD, Mode.POSITION, Mode.VELOCITY, Mode.PLAY, Mode.HOME)
 _TORQUE_CARRYING = (Mode.HOLD, Mode.POSITION, Mode.PLAY, Mode.HOME)
 """Modes whose motions begin with the feed-forward torque that there is."""
 _TO_A_PLACE = (Mode.POSITION, Mode.PLAY)
+_STANDING = (Mode.HOLD, Mode.POSITION, Mode.VELOCITY)
+"""Modes in which nobody else leads the joint."""
 _NO_GAINS = Gains(kp_a_per_rad=0.0, kd_a_s_per_rad=0.0)
+CARRIED_RAD_S = 0.03
+"""A joint that is led faster hangs on its motor."""
 _STILL_RAD_S = 0.08
 """Less than this is what counts that come and go look like behind the filter of a board."""
 _FOUND_A_PER_S = 800.0
@@ -72,6 +79,8 @@ class Track:
         self._blend_cycles = max(1, round(BLEND_S / period_s))
         self._blending = 0
         self._idle_integral = IdleIntegralWatch(axis)
+        self._standing = StandingWatch(axis)
+        self._asked_from = self.reference, 0.0
         self._planned = self.reference
         self._catch_up: CatchUp | None = None
         self._lost = 0
@@ -116,12 +125,13 @@ class Track:
         is_underway = self.mode is Mode.VELOCITY and self._motion is not None
         return is_underway and not self.is_ending and self.asked_rad_s == speed_rad_s
 
-    def is_kept_from(self, speed_rad_s: float) -> bool:
-        """Whether it is being stopped in front of a limit, and the speed would go on towards it.
+    @property
+    def is_kept(self) -> bool:
+        """Whether it is being stopped in front of a limit.
 
-        To begin anew each time that it is asked would never bring it to rest.
+        Whatever speed is asked for, to begin anew each time would never bring it to rest.
         """
-        return self._is_guarded and self.is_ending and self.reference[1] * speed_rad_s > 0.0
+        return self._is_guarded and self.is_ending and self.reference[1] != 0.0
 
     def guard(self) -> None:
         """Note that the present motion stops it in front of a limit."""
@@ -173,6 +183,7 @@ class Track:
         """Follow no reference any more, but have a current; in mode off, none."""
         self._catch_up = None
         self.mode, self._motion = mode, None
+        self.axis.is_carried = False  # somebody else may lay it down somewhere
         self._absorb_torque()
         self._slew(Law(iq_ff_a=iq_ff_a))
 
@@ -225,6 +236,19 @@ class Track:
             q, dq, torque = self._motion.row(self._k - 1 + k)
             return q, dq, torque
         return self.reference if self.is_led else (self.axis.position_rad, 0.0, 0.0)
+
+    def hastening_rad_s2(self, cycles: int) -> float:
+        """Return by how much its reference has been accelerated at most, lately."""
+        if self._motion is None:
+            return acceleration_max_rad_s2(self.axis.joint) if self.mode is Mode.PLAY else 0.0
+        last = self._k - 1
+        rows = range(max(0, last - cycles), last + 1, max(1, cycles // 4))
+        speeds = [self._motion.row(k)[1] for k in (*rows, last)]
+        steps = zip(itertools.pairwise(speeds), itertools.pairwise((*rows, last)), strict=True)
+        return max(
+            (abs(b - a) / ((n - m) * self._period_s) for (a, b), (m, n) in steps if n > m),
+            default=0.0,
+        )
 
     @property
     def has_no_gains(self) -> bool:
@@ -298,7 +322,7 @@ class Track:
         """Have no stiffness and no motion any more, at once: only a current, and damping."""
         kd = self._gains[Mode.VELOCITY].kd_a_s_per_rad
         self.mode, self._motion, self._blending = Mode.CURRENT, None, 0
-        self._catch_up = None
+        self._catch_up, self.axis.is_carried = None, False
         self._law, self._goal = Law(0.0, kd, 0.0, iq_ff_a), Law(0.0, kd, 0.0, iq_ff_a)
         self.reference = self.axis.position_rad, 0.0, 0.0
         self.axis.refer(self.axis.position_rad, 0.0)
@@ -322,6 +346,7 @@ class Track:
         self._planned = planned_rad + offset_rad, planned_rad_s, planned_nm
         if self._catch_up is not None:
             self._catch_up.shift(offset_rad)
+        self._standing.begin()
 
     # --- every cycle ------------------------------------------------------------------------------
 
@@ -454,12 +479,47 @@ class Track:
             axis.feed(self._law.iq_ff_a + torque_nm * axis.amperes_per_nm)
         self.reference = position_rad, velocity_rad_s, torque_nm
 
-    def mind_integral(self, elapsed_s: float) -> None:
-        """Keep up with what the board's integral may be while Ki = 0; called now and then."""
-        if self._law.ki_a_per_rad_s:
+    def mind(self, elapsed_s: float) -> bool:
+        """Keep up with what its board does by itself; called now and then.
+
+        While Ki = 0 nobody knows what becomes of the integral, and with it a joint that stands
+        still shall not be wound up.
+
+        Returns:
+            Whether it does not move although it must.
+        """
+        if self.follows and self.is_led and abs(self.axis.velocity_rad_s) >= CARRIED_RAD_S:
+            self.axis.is_carried = True
+        is_wound_up = bool(self._law.ki_a_per_rad_s)
+        if is_wound_up:
             self._idle_integral.note_use()
         else:
             self._idle_integral.follow(elapsed_s, is_led=self.is_led or self._blending > 0)
+        is_led_on = self._motion is not None or self._catch_up is not None or self.reference[1]
+        if is_led_on or not is_wound_up or self.mode not in _STANDING:
+            self._standing.begin()
+            return False
+        if self._blending:
+            return False
+        standing = self._standing.look(elapsed_s, self._law.kd_a_s_per_rad)
+        if standing is Standing.IS_ASKED:
+            self._asked_from = self.reference, self._law.iq_ff_a
+        if standing in (Standing.SETTLES, Standing.IS_ASKED):
+            change_a = self._standing.wanted_a - self.axis.iq_mean_a
+            self._take_up_sag()
+            self._slew(replace(self._law, iq_ff_a=self._law.iq_ff_a + change_a))
+        elif standing is Standing.ANSWERS:
+            self._lead_back(*self._asked_from)
+        return standing is Standing.IS_DEAD
+
+    def _lead_back(self, reference: Reference, iq_ff_a: float) -> None:
+        """Lead it where it was led before, from the current that it has now."""
+        law, axis = self._law, self.axis
+        law.iq_ff_a += law.kp_a_per_rad * axis.error_rad
+        self.lead(*reference)
+        law.iq_ff_a -= law.kp_a_per_rad * axis.error_rad
+        axis.feed(law.iq_ff_a + self.reference[2] * axis.amperes_per_nm)
+        self._slew(replace(law, iq_ff_a=iq_ff_a))
 
     def _absorb_torque(self) -> None:
         """Let the law slew away the torque of a motion that ends."""

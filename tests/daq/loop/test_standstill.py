@@ -14,13 +14,6 @@ from daq.recording.states import Mode, State
 pytestmark = [pytest.mark.chain, pytest.mark.acceptance]
 
 PROFILES = ("arm", "uomodri", "udriver2")
-EVERYTHING = [
-    (profile, joint, speed)
-    for profile in PROFILES
-    for joint in range(4)
-    for speed in (0.3, 1.0, 2.0, 4.0)
-]
-SOME = [("arm", 0, 2.0), ("arm", 2, 0.3), ("uomodri", 3, 1.0), ("udriver2", 1, 4.0)]
 
 
 def until_no_current(rig: Rig, joint: int, cycles: int = 3000) -> int:
@@ -38,20 +31,6 @@ def until_no_current(rig: Rig, joint: int, cycles: int = 3000) -> int:
 
 def speeds(motion: TrueMotion, joint: int, first: int) -> np.ndarray:
     return np.abs(motion.velocity_rad_s(first)[:, joint])
-
-
-@pytest.mark.parametrize(("profile", "joint", "speed"), EVERYTHING if IS_LONG else SOME)
-def test_an_encoder_that_freezes_in_motion(profile: str, joint: int, speed: float) -> None:
-    rig, motion = start(Case("velocity", joint, "hanging", speed, "stop", profile))
-    rig.step(100)
-    before = float(speeds(motion, joint, motion.now - 10).mean())
-    frozen = motion.now
-    rig.outputs[joint].encoder.is_frozen = True
-    stopped = until_no_current(rig, joint)
-
-    assert rig.machine.trip_code == "encoder-frozen"
-    assert stopped <= 20
-    assert speeds(motion, joint, frozen).max() <= max(1.5 * before, before + 0.5)
 
 
 @pytest.mark.parametrize("is_for_good", [True, False])

@@ -75,6 +75,9 @@ def test_a_current_that_pushes_on_is_zero_in_the_next_frame() -> None:
     rig.step()
     last = rig.commands(0)[-1]
 
+    with pytest.raises(RefusedError) as refusal:
+        rig.send(m.SetGains(joints=("joint1",), kp_a_per_rad=(1.0,)))
+    assert refusal.value.reason == "wrong-state"
     assert rig.commands(0)[-2].iq_ff_a[0] > 1.0
     assert (last.iq_ff_a, last.kp_a_per_rad, last.ki_a_per_rad_s) == ((0.0, 0.0),) * 3
     assert last.motor_velocity_rad_s == (0.0, 0.0)
@@ -130,6 +133,46 @@ def test_hold_keeps_the_posture_until_disabled() -> None:
     rig.send(m.Disable())
     rig.until(lambda: rig.state is State.IDLE, cycles=25_000)
     assert np.abs(motion.velocity_rad_s()).max() <= 2.0
+
+
+@pytest.mark.parametrize("stop", ["brake", "hold"])
+def test_a_joint_that_is_just_turning_round_is_pushed_no_further(stop: str) -> None:
+    """What drives it is no measure of what holds it."""
+    robot = load_robot("laas4")
+    robot = msgspec.structs.replace(robot, safety=msgspec.structs.replace(robot.safety, stop=stop))
+    rig = Rig(robot, posture_rad=POSTURES["hanging"]).enable().home_by_truth().hold(100)
+    motion, axis = TrueMotion(rig), rig.axes[0]
+    rig.mode("current", -12.0, joints=["joint1"])
+    rig.until(lambda: axis.velocity_rad_s < -1.0, cycles=2000)
+    rig.mode("current", 12.0, joints=["joint1"])
+    rig.until(lambda: axis.velocity_rad_s > -0.04, cycles=2000)
+    rig.send(m.Stop())
+    rig.step(1000)
+    stopped = motion.stop_sent()
+    turned_rad = motion.position_rad(stopped)[:, 0]
+
+    assert np.abs(turned_rad - turned_rad[0]).max() < 0.003
+    # The current takes a millisecond to go.
+    assert np.abs(motion.velocity_rad_s(stopped + 8)[:, 0]).max() < 0.2
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case("velocity", 0, "hanging", 4.4, "stop", "arm"),
+        Case("current", 3, "hanging", 2.5, "speed-limit", "udriver2"),
+        Case("position", 1, "bent", 1.0, "stop", "uomodri"),
+    ],
+    ids=str,
+)
+def test_a_stop_without_a_model(case: Case) -> None:
+    """Kd comes from the rotor and the file's own gains."""
+    rig, motion = start(case, has_model=False)
+    bring_about(rig, case)
+    run_to_the_end(rig, case)
+    verdict = judge(rig, motion, case.joint)
+    assert verdict.is_slow, verdict
+    assert verdict.is_short, verdict
 
 
 def test_hold_is_lowered_after_its_time() -> None:

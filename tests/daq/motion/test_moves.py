@@ -404,3 +404,9 @@ def test_a_change_of_speed_fades_the_torque_out() -> None:
     assert torque[0] == 4.0 and torque[-1] == 0.0
     assert (np.diff(torque) <= 0.0).all()
     assert motion.cycles == 500
+
+
+def test_a_joint_that_rests_beyond_its_limit_can_be_stopped() -> None:
+    beyond_rad = joint().limits.position_max_rad + 0.1
+    motion = stop_move([joint()], [beyond_rad], [0.0], period_s=PERIOD_S)
+    assert motion.row(motion.cycles or 0)[0] == beyond_rad
