@@ -44,9 +44,17 @@ class MockArm:
         profile: Which firmware its boards pretend.
         stop: What the robot file asks a stop to do.
         has_model: Whether the loop knows the arm's weight.
+        is_homed: Whether it knows where its joints stand.
     """
 
-    def __init__(self, profile: str, *, stop: Kind = "brake", has_model: bool = True) -> None:
+    def __init__(
+        self,
+        profile: str,
+        *,
+        stop: Kind = "brake",
+        has_model: bool = True,
+        is_homed: bool = True,
+    ) -> None:
         robot = load_robot(ROBOT)
         assert isinstance(robot, DrivenRobot)  # noqa: S101
         safety = msgspec.structs.replace(robot.safety, stop=stop)
@@ -96,14 +104,15 @@ class MockArm:
         self._positions_rad: list[list[float]] = []
         self._currents_a: list[list[float]] = []
         self._are_driven: list[bool] = []
-        self._enable()
+        self._enable(is_homed=is_homed)
 
-    def _enable(self) -> None:
+    def _enable(self, *, is_homed: bool) -> None:
         self.run(0.003)
         self.send(m.Enable())
         self._until(lambda: self.state is not State.CALIBRATING)
         # What homing would find, without the time that it takes.
-        for track, output in zip(self._loop.cycle.control.tracks, self._outputs, strict=True):
+        homed = self._loop.cycle.control.tracks if is_homed else []
+        for track, output in zip(homed, self._outputs, strict=is_homed):
             axis = track.axis
             offset_rad = axis.joint.drive.joint_offset_rad * axis.motor_per_joint
             axis.set_home(output.encoder.origin_rad + offset_rad)

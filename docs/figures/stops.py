@@ -144,13 +144,16 @@ def stop_cell(situation: Situation, stop: Stop) -> str:
 # --- dead encoders --------------------------------------------------------------------------------
 
 Freeze = Literal["turning at 2 rad/s", "turning at 4 rad/s", "lifted at 1 rad/s",
-                 "held, then moved", "held"]  # fmt: skip
+                 "held, then moved", "held", "jogged", "jogged without links", "homed"]  # fmt: skip
 FREEZES: Final[dict[Freeze, tuple[str, float]]] = {
     "turning at 2 rad/s": ("joint1 turning at 2 rad/s", 3.0),
     "turning at 4 rad/s": ("joint1 turning at 4 rad/s", 6.0),
     "lifted at 1 rad/s": ("joint2 lifting the arm at 1 rad/s, nearly horizontal", 1.5),
     "held, then moved": ("joint2 holding the arm horizontal, then sent 0.3 rad up", 2.0),
     "held": ("joint2 holding the arm horizontal, nothing commanded for 5 s", 2.0),
+    "jogged": ("joint4 jogged at 0.3 rad/s before homing", 0.8),
+    "jogged without links": ("the same, no links in the robot file", 0.8),
+    "homed": ("joint3 being homed", 0.57),
 }
 """In words, and the speed that the guards aim to keep until the current is zero."""
 
@@ -172,10 +175,18 @@ class Frozen:
 
 def freeze(case: Freeze, profile: str) -> Frozen:
     """Freeze an encoder, and look at what the joint truly does."""
-    arm = MockArm(profile)
-    joint = 0 if case.startswith("turning") else 1
+    is_homed = case not in ("jogged", "jogged without links", "homed")
+    arm = MockArm(profile, has_model="without" not in case, is_homed=is_homed)
+    joint = {"turning": 0, "jogged": 3, "homed": 2}.get(case.partition(" ")[0], 1)
     name = arm.joint_names[joint]
-    if case.startswith("turning"):
+    if case == "homed":
+        arm.run(0.3)  # boards that hold their references come to rest
+        arm.send(m.Home())
+        arm.run(0.7)
+    elif case.startswith("jogged"):
+        arm.mode("velocity", 0.3, joints=[name])
+        arm.run(0.5)
+    elif case.startswith("turning"):
         arm.mode("velocity", 2.0 if "2" in case else 4.0, joints=[name])
         arm.run(0.9)
     elif case == "lifted at 1 rad/s":

@@ -17,7 +17,6 @@ from daq.loop.safety.loads import GOING_ON, Load
 from daq.loop.safety.machine import Machine
 from daq.loop.tracks.control import LoopControl
 from daq.loop.tracks.track import CARRIED_RAD_S
-from daq.motion.planning import acceleration_max_rad_s2
 from daq.recording.states import Mode
 
 ENCODER_FROZEN = "encoder-frozen"
@@ -28,6 +27,8 @@ STALL_STOP_S = 1.0
 """After so long without a count the robot stops."""
 _MISSED_COUNTS, _PUSHED_COUNTS, _LED_COUNTS = 12, 8, 150
 """So many counts a rotor must owe us: by its speed, because it is pushed, or because it is led."""
+_PLAY_RAD = 1.15e-3
+"""At the joint: so far a rotor may be alone inside its gear's play."""
 _FALLEN = 0.85
 """An encoder that counts no more reports a speed that falls; a reply that came twice does not."""
 _FRICTION_MORE = 3.0
@@ -42,16 +43,18 @@ _RELEASE_COUNTS = 3
 _TURNING_ROUND, _TURNING_ROUND_MOST = 2.5, 5.0
 """So many times its friction bears a joint that is pushed the other way, or stood: by the robot
 file, and if that says less than there is."""
+_GOING_ON = 2.5
+"""The same of one that goes on; before homing it is less, as nothing shakes it then."""
 _LED_AWAY_RAD_S = 0.08
 _SPARE_A = 0.1
 """Beside it, for noise."""
-_SHAKING_RAD_S, _SHAKEN = 0.3, 3.0
+_SHAKING_RAD_S, _SHAKEN = 0.3, 5.0
 """Joints that move so fast push others about, by so many times their friction."""
-_LATELY = 40
-"""Cycles: so old is what a slow joint's last current had to do with."""
+_LATELY = 120
+"""Cycles: so long a joint swings after its reference has been accelerated."""
 _SLOWING_MORE = 2.0
-_SLOWING_RAD_S2 = 10.0
-"""Joints that are led slow down this much at least."""
+_SLOWING_RAD_S2 = 5.0
+"""So much a joint may slow down that is led at a constant speed."""
 
 
 class _Push:
@@ -95,7 +98,6 @@ class StandstillGuard:
         self.is_alert = False
         self._still_since_ns = self._pushed_since_ns = self._yielded_ns = 0
         self._braking_nm = self._lacking_nm = self._yielded_at_rad = 0.0
-        self._usual_rad_s2 = max(_SLOWING_RAD_S2, acceleration_max_rad_s2(axis.joint))
         self._period_s = control.period_s
         self._pushes = [_Push(counts * self._count_rad) for counts in (_PUSHED_COUNTS, _LED_COUNTS)]
 
@@ -127,7 +129,7 @@ class StandstillGuard:
         if is_after_pause and still_s < _AFTER_PAUSE_S:
             return
         has_fallen = abs(axis.velocity_rad_s) < _FALLEN * abs(axis.velocity_moved_rad_s)
-        if has_fallen and self._owed_rad(still_s) >= _MISSED_COUNTS * self._count_rad:
+        if has_fallen and self._owes(still_s):
             self._distrust(still_s)
         elif not self._is_pushed_on(now_ns):
             if not self._pushed_since_ns and still_s > _FORGET_S:
@@ -172,7 +174,8 @@ class StandstillGuard:
             return beyond_a * abs(axis.nm_per_a), 0.0
         push_nm, friction_nm = push_a * axis.nm_per_a, self._load.friction_nm
         if self._is_going_on and push_nm * axis.velocity_moved_rad_s > 0.0:
-            allowed_nm = (GOING_ON + (_SHAKEN if self._is_shaken else 0.0)) * friction_nm
+            frictions = _GOING_ON if axis.is_homed else GOING_ON
+            allowed_nm = (frictions + (_SHAKEN if self._is_shaken else 0.0)) * friction_nm
             hastening_rad_s2 = self._control.tracks[axis.number].hastening_rad_s2(_LATELY)
             allowed_nm += self._load.inertia_max_kg_m2 * hastening_rad_s2
             return abs(push_nm) - allowed_nm, 0.0
@@ -195,40 +198,43 @@ class StandstillGuard:
         is_drawn = not led_rad_s and drawn_rad * speed_rad_s > 0.0
         return is_drawn and abs(speed_rad_s) >= _CREEPS_RAD_S
 
-    def _owed_rad(self, still_s: float) -> float:
-        """Return how far it must have come at least since its last count."""
-        axis = self._axis
+    def _owes(self, still_s: float) -> bool:
+        """Return whether it must have come further since its last count.
+
+        Whatever slows it down; or, while it is led, if it slows down no harder than it did, and by
+        what its current has changed: what hangs on it and what rubs has not. But inside the play of
+        its gear a rotor may stop at once.
+        """
+        axis, load = self._axis, self._load
         # One reply alone is no speed.
         speed_rad_s = min(abs(axis.velocity_moved_rad_s), 2.0 * abs(axis.velocity_earlier_rad_s))
         if speed_rad_s < axis.slow_rad_s:
-            return 0.0
-        slowing_rad_s2 = self._slowing_rad_s2()
-        # Its speed by the board's filter is what it was a moment ago: it may turn round just now.
-        speed_rad_s = max(0.0, speed_rad_s - self._filter_s * slowing_rad_s2)
-        moving_s = min(still_s, speed_rad_s / slowing_rad_s2)
-        return moving_s * (speed_rad_s - 0.5 * slowing_rad_s2 * moving_s)
-
-    def _slowing_rad_s2(self) -> float:
-        """Return how hard it may have been slowing down since its last count.
-
-        By all that can be; or, while it is led, no harder than then, and by what its current has
-        changed: what hangs on it and what rubs has not.
-        """
-        axis, load = self._axis, self._load
+            return False
         way = math.copysign(1.0, axis.velocity_moved_rad_s)
         lacking_nm = way * (axis.iq_moved_a - axis.iq_a) * axis.nm_per_a
         self._lacking_nm = max(self._lacking_nm, lacking_nm)
         self._braking_nm = max(self._braking_nm, -way * axis.iq_a * axis.nm_per_a)
         against_nm = self._braking_nm + abs(load.gravity_nm) + load.unsure_nm
-        slowing_rad_s2 = (against_nm + _FRICTION_MORE * load.friction_nm) / load.inertia_kg_m2
+        against_nm += _FRICTION_MORE * load.friction_nm
+        owed_rad = max(_MISSED_COUNTS * self._count_rad, _PLAY_RAD)
+        if self._way_rad(speed_rad_s, against_nm / load.inertia_kg_m2, still_s) >= owed_rad:
+            return True
         if not self._is_carried:
-            return slowing_rad_s2
+            return False
         before_rad_s = way * (axis.velocity_earlier_rad_s - axis.velocity_moved_rad_s)
-        usual_rad_s2 = self._usual_rad_s2 + _SLOWING_MORE * max(0.0, before_rad_s) / self._period_s
-        lacking_nm = self._lacking_nm
-        if self._is_shaken:
-            lacking_nm += _SHAKEN * load.friction_nm
-        return min(slowing_rad_s2, usual_rad_s2 + lacking_nm / load.inertia_kg_m2)
+        hastening_rad_s2 = self._control.tracks[axis.number].hastening_rad_s2(_LATELY)
+        hastening_rad_s2 += max(0.0, before_rad_s) / self._period_s
+        slowing_rad_s2 = _SLOWING_RAD_S2 + _SLOWING_MORE * hastening_rad_s2
+        shaking_nm = _SHAKEN * load.friction_nm if self._is_shaken else 0.0
+        slowing_rad_s2 += (self._lacking_nm + shaking_nm) / load.inertia_kg_m2
+        return self._way_rad(speed_rad_s, slowing_rad_s2, still_s) >= owed_rad
+
+    def _way_rad(self, speed_rad_s: float, slowing_rad_s2: float, still_s: float) -> float:
+        """Return how far it comes at least while it slows down."""
+        # Its speed by the board's filter is what it was a moment ago: it may turn round just now.
+        speed_rad_s = max(0.0, speed_rad_s - self._filter_s * slowing_rad_s2)
+        moving_s = min(still_s, speed_rad_s / slowing_rad_s2)
+        return moving_s * (speed_rad_s - 0.5 * slowing_rad_s2 * moving_s)
 
     @property
     def _is_shaken(self) -> bool:

