@@ -26,7 +26,6 @@ from daq.stream import messages as m
 from daq.stream.errors import RefusedError
 
 _TARGETLESS = (Mode.OFF, Mode.HOLD)
-_UNLESS_STOPPING = tuple(state for state in State if state is not State.STOPPING)
 _AT_REST = 0.1
 """Of the speed limit: a joint that is slower than this may be homed."""
 _NOT_ANNOUNCED = "no trajectory was announced: send play-begin first"
@@ -220,7 +219,7 @@ class Handler:
             _check(joint.name, what, current_a, axis.current_max_a, "A", reason="current-limit")
 
     def _set_gains(self, command: m.SetGains, _payload: bytes) -> object:
-        self._require("gains", *_UNLESS_STOPPING)
+        self._refuse_in_a_stop("gains")
         numbers = self._joints(command.joints)
         names = ("kp_a_per_rad", "kd_a_s_per_rad", "ki_a_per_rad_s")
         given = {name: self._per_joint(name, getattr(command, name), numbers) for name in names}
@@ -311,7 +310,7 @@ class Handler:
         return hint_rad
 
     def _play_begin(self, command: m.PlayBegin, _payload: bytes) -> object:
-        self._require("play", *_UNLESS_STOPPING)
+        self._refuse_in_a_stop("play")
         if self._control.is_playing:
             text = "a trajectory is being played: end it with `play-stop`"
             raise RefusedError("not-now", text, reason="busy")
@@ -393,14 +392,17 @@ class Handler:
     def _leader(self) -> str:
         return "a trajectory" if self._control.is_playing else "homing"
 
+    def _refuse_in_a_stop(self, what: str) -> None:
+        if self._machine.state is State.STOPPING:
+            text = f"{what}: the robot is stopping; `stop`, `disable` and `reset` are taken"
+            raise RefusedError("not-now", text, reason="wrong-state")
+
     def _require(self, what: str, *states: State) -> None:
         state = self._machine.state
         if state not in states:
-            wanted = f"needs state {' or '.join(state.name.lower() for state in states)}"
-            if states is _UNLESS_STOPPING:
-                wanted = "is not taken in a stop"
+            wanted = " or ".join(state.name.lower() for state in states)
             hint = {State.FAULT: "; reset first", State.IDLE: "; enable first"}.get(state, "")
-            text = f"{what} {wanted}, the state is {state.name.lower()}{hint}"
+            text = f"{what} needs state {wanted}, the state is {state.name.lower()}{hint}"
             raise RefusedError("not-now", text, reason="wrong-state")
         if self._is_disabling:
             text = f"{what}: the robot is being disabled"

@@ -100,6 +100,7 @@ SITUATIONS: dict[str, tuple[Callable[[], Rig], State]] = {
 # --- commands: in which situations they are carried out, and the state right after ----------------
 
 SAME = {name: state for name, (_, state) in SITUATIONS.items()}
+UNLESS_STOPPING = {k: v for k, v in SAME.items() if k != "stopping"}
 CONTROLLED = dict.fromkeys(("ready", "active"), State.ACTIVE)
 COMMANDS: dict[str, tuple[m.AnyCommand, dict[str, State]]] = {
     "status": (m.Status(), SAME),
@@ -134,9 +135,12 @@ COMMANDS: dict[str, tuple[m.AnyCommand, dict[str, State]]] = {
     "mode velocity": (m.SetMode(mode="velocity", target=(0.5,)), CONTROLLED),
     "mode current": (m.SetMode(mode="current", target=(0.1,)), CONTROLLED),
     "mode torque": (m.SetMode(mode="torque", target=(0.1,)), CONTROLLED),
-    "gains": (m.SetGains(kp_a_per_rad=(1.0,)), SAME),
+    "gains": (m.SetGains(kp_a_per_rad=(1.0,)), UNLESS_STOPPING),
     "home": (m.Home(), CONTROLLED),
-    "play-begin": (m.PlayBegin(rows=2), {k: v for k, v in SAME.items() if k != "playing"}),
+    "play-begin": (
+        m.PlayBegin(rows=2),
+        {k: v for k, v in UNLESS_STOPPING.items() if k != "playing"},
+    ),
     "play-rows": (m.PlayRows(first=0), {}),
     "play-start": (m.PlayStart(), {}),
     "play-stop": (m.PlayStop(), dict.fromkeys(("playing", "homing"), State.ACTIVE)),
