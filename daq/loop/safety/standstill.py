@@ -5,6 +5,10 @@ from an encoder that is not to be believed: its motor gets no more current. At r
 pushed beyond its weight and friction without one count is blocked, or its encoder is dead: the push
 is taken back at once, and comes again only when counts do. In either case a position law would wind
 up to all the current there is.
+
+What hangs on a joint and what rubs tells the current with which it last moved, in any posture and
+without a model; a light joint becomes several rad/s fast within 10 ms of twice its friction. What
+an integral does at rest, slowly, is for `daq.loop.tracks.standing`.
 """
 
 from __future__ import annotations
@@ -43,8 +47,8 @@ _RELEASE_COUNTS = 3
 _TURNING_ROUND, _TURNING_ROUND_MOST = 2.5, 5.0
 """So many times its friction bears a joint that is pushed the other way, or stood: by the robot
 file, and if that says less than there is."""
-_GOING_ON = 2.5
-"""The same of one that goes on; before homing it is less, as nothing shakes it then."""
+_GOING_ON_MOST = 2.5
+"""The same of one that goes on, and may be shaken by others; before homing nothing shakes it."""
 _LED_AWAY_RAD_S = 0.08
 _SPARE_A = 0.1
 """Beside it, for noise."""
@@ -174,7 +178,7 @@ class StandstillGuard:
             return beyond_a * abs(axis.nm_per_a), 0.0
         push_nm, friction_nm = push_a * axis.nm_per_a, self._load.friction_nm
         if self._is_going_on and push_nm * axis.velocity_moved_rad_s > 0.0:
-            frictions = _GOING_ON if axis.is_homed else GOING_ON
+            frictions = _GOING_ON_MOST if axis.is_homed else GOING_ON
             allowed_nm = (frictions + (_SHAKEN if self._is_shaken else 0.0)) * friction_nm
             hastening_rad_s2 = self._control.tracks[axis.number].hastening_rad_s2(_LATELY)
             allowed_nm += self._load.inertia_max_kg_m2 * hastening_rad_s2
