@@ -1,10 +1,9 @@
 """Counts that do not come: an encoder that has frozen, or a joint that is pushed and does not move.
 
-In motion, counts that stop dead faster than current, weight and friction could stop the rotor come
-from an encoder that is not to be believed: its motor gets no more current. At rest, a joint that is
-pushed beyond its weight and friction without one count is blocked, or its encoder is dead: the push
-is taken back at once, and comes again only when counts do. In either case a position law would wind
-up to all the current there is.
+In motion (`daq.loop.safety.missed_motion`) the motor of an encoder that is not to be believed gets
+no more current. At rest, a joint that is pushed beyond its weight and friction without one count is
+blocked, or its encoder is dead: the push is taken back at once, and comes again only when counts
+do. In either case a position law would wind up to all the current there is.
 
 What hangs on a joint and what rubs tells the current with which it last moved, in any posture and
 without a model; a light joint becomes several rad/s fast within 10 ms of twice its friction. What
@@ -19,6 +18,7 @@ from daq.loop.events import Events
 from daq.loop.io.axis import Axis
 from daq.loop.safety.loads import GOING_ON, Load
 from daq.loop.safety.machine import Machine
+from daq.loop.safety.missed_motion import MissedMotion
 from daq.loop.tracks.control import LoopControl
 from daq.loop.tracks.track import CARRIED_RAD_S
 from daq.recording.states import Mode
@@ -29,14 +29,8 @@ STALL_S = 0.03
 """So long a joint may be pushed without a count, if it is not owed that many before."""
 STALL_STOP_S = 1.0
 """After so long without a count the robot stops."""
-_MISSED_COUNTS, _PUSHED_COUNTS, _LED_COUNTS = 12, 8, 150
-"""So many counts a rotor must owe us: by its speed, because it is pushed, or because it is led."""
-_PLAY_RAD = 1.15e-3
-"""At the joint: so far a rotor may be alone inside its gear's play."""
-_FALLEN = 0.85
-"""An encoder that counts no more reports a speed that falls; a reply that came twice does not."""
-_FRICTION_MORE = 3.0
-"""Friction may be so many times that of the robot file."""
+_PUSHED_COUNTS, _LED_COUNTS = 8, 150
+"""So many counts a rotor must owe us because it is pushed, or because it is led."""
 _AFTER_PAUSE_S, _PAUSE_COUNTS_NS = 0.01, 100_000_000
 """So long counts must stay away if the computer has just paused: what is late looks the same."""
 _FORGET_S = 0.05
@@ -52,13 +46,6 @@ _GOING_ON_MOST = 2.5
 _LED_AWAY_RAD_S = 0.08
 _SPARE_A = 0.1
 """Beside it, for noise."""
-_SHAKING_RAD_S, _SHAKEN = 0.3, 5.0
-"""Joints that move so fast push others about, by so many times their friction."""
-_LATELY = 120
-"""Cycles: so long a joint swings after its reference has been accelerated."""
-_SLOWING_MORE = 2.0
-_SLOWING_RAD_S2 = 5.0
-"""So much a joint may slow down that is led at a constant speed."""
 
 
 class _Push:
@@ -98,11 +85,10 @@ class StandstillGuard:
         self._events = events
         self._count_rad = math.tau / axis.joint.drive.encoder_counts_per_turn
         self._count_rad /= abs(axis.motor_per_joint)
-        self._filter_s = 1.0 / (math.tau * axis.behaviour.velocity_filter_hz)
         self.is_alert = False
         self._still_since_ns = self._pushed_since_ns = self._yielded_ns = 0
-        self._braking_nm = self._lacking_nm = self._yielded_at_rad = 0.0
-        self._period_s = control.period_s
+        self._yielded_at_rad = 0.0
+        self._motion = MissedMotion(axis, load, control)
         self._pushes = [_Push(counts * self._count_rad) for counts in (_PUSHED_COUNTS, _LED_COUNTS)]
 
     def look(self) -> None:
@@ -126,14 +112,13 @@ class StandstillGuard:
             # taken its time over that: it is not as old as its cycle.
             pause_ended_ns = self._machine.pause_ended_ns
             self._still_since_ns = max(now_ns - self._events.elapsed_ns, pause_ended_ns)
-            self._braking_nm = self._lacking_nm = 0.0
+            self._motion.begin()
             self._stop_pushing()
         still_s = 1e-9 * (now_ns - self._still_since_ns)
         is_after_pause = now_ns - self._machine.pause_ended_ns < _PAUSE_COUNTS_NS
         if is_after_pause and still_s < _AFTER_PAUSE_S:
             return
-        has_fallen = abs(axis.velocity_rad_s) < _FALLEN * abs(axis.velocity_moved_rad_s)
-        if has_fallen and self._owes(still_s):
+        if self._motion.is_missed(still_s):
             self._distrust(still_s)
         elif not self._is_pushed_on(now_ns):
             if not self._pushed_since_ns and still_s > _FORGET_S:
@@ -179,9 +164,8 @@ class StandstillGuard:
         push_nm, friction_nm = push_a * axis.nm_per_a, self._load.friction_nm
         if self._is_going_on and push_nm * axis.velocity_moved_rad_s > 0.0:
             frictions = _GOING_ON_MOST if axis.is_homed else GOING_ON
-            allowed_nm = (frictions + (_SHAKEN if self._is_shaken else 0.0)) * friction_nm
-            hastening_rad_s2 = self._control.tracks[axis.number].hastening_rad_s2(_LATELY)
-            allowed_nm += self._load.inertia_max_kg_m2 * hastening_rad_s2
+            allowed_nm = frictions * friction_nm + self._motion.shaking_nm
+            allowed_nm += self._load.inertia_max_kg_m2 * self._motion.hastening_rad_s2
             return abs(push_nm) - allowed_nm, 0.0
         led_rad_s = math.copysign(1.0, push_nm) * self._control.tracks[axis.number].reference[1]
         usual_nm = abs(push_nm) - _TURNING_ROUND * friction_nm
@@ -201,53 +185,6 @@ class StandstillGuard:
         drawn_rad = axis.error_rad / axis.motor_per_joint
         is_drawn = not led_rad_s and drawn_rad * speed_rad_s > 0.0
         return is_drawn and abs(speed_rad_s) >= _CREEPS_RAD_S
-
-    def _owes(self, still_s: float) -> bool:
-        """Return whether it must have come further since its last count.
-
-        Whatever slows it down; or, while it is led, if it slows down no harder than it did, and by
-        what its current has changed: what hangs on it and what rubs has not. But inside the play of
-        its gear a rotor may stop at once.
-        """
-        axis, load = self._axis, self._load
-        # One reply alone is no speed.
-        speed_rad_s = min(abs(axis.velocity_moved_rad_s), 2.0 * abs(axis.velocity_earlier_rad_s))
-        if speed_rad_s < axis.slow_rad_s:
-            return False
-        way = math.copysign(1.0, axis.velocity_moved_rad_s)
-        lacking_nm = way * (axis.iq_moved_a - axis.iq_a) * axis.nm_per_a
-        self._lacking_nm = max(self._lacking_nm, lacking_nm)
-        self._braking_nm = max(self._braking_nm, -way * axis.iq_a * axis.nm_per_a)
-        against_nm = self._braking_nm + abs(load.gravity_nm) + load.unsure_nm
-        against_nm += _FRICTION_MORE * load.friction_nm
-        owed_rad = max(_MISSED_COUNTS * self._count_rad, _PLAY_RAD)
-        if self._way_rad(speed_rad_s, against_nm / load.inertia_kg_m2, still_s) >= owed_rad:
-            return True
-        if not self._is_carried:
-            return False
-        before_rad_s = way * (axis.velocity_earlier_rad_s - axis.velocity_moved_rad_s)
-        hastening_rad_s2 = self._control.tracks[axis.number].hastening_rad_s2(_LATELY)
-        hastening_rad_s2 += max(0.0, before_rad_s) / self._period_s
-        slowing_rad_s2 = _SLOWING_RAD_S2 + _SLOWING_MORE * hastening_rad_s2
-        shaking_nm = _SHAKEN * load.friction_nm if self._is_shaken else 0.0
-        slowing_rad_s2 += (self._lacking_nm + shaking_nm) / load.inertia_kg_m2
-        return self._way_rad(speed_rad_s, slowing_rad_s2, still_s) >= owed_rad
-
-    def _way_rad(self, speed_rad_s: float, slowing_rad_s2: float, still_s: float) -> float:
-        """Return how far it comes at least while it slows down."""
-        # Its speed by the board's filter is what it was a moment ago: it may turn round just now.
-        speed_rad_s = max(0.0, speed_rad_s - self._filter_s * slowing_rad_s2)
-        moving_s = min(still_s, speed_rad_s / slowing_rad_s2)
-        return moving_s * (speed_rad_s - 0.5 * slowing_rad_s2 * moving_s)
-
-    @property
-    def _is_shaken(self) -> bool:
-        """Whether other joints move so fast that this one feels it."""
-        return any(
-            abs(track.axis.velocity_rad_s) > _SHAKING_RAD_S
-            for track in self._control.tracks
-            if track.axis is not self._axis
-        )
 
     def _distrust(self, still_s: float) -> None:
         axis = self._axis
