@@ -166,9 +166,10 @@ def make_loop(
         ]
         return BoardGuard(unit, guards, robot.bus, robot.safety, machine)
 
+    board_guards = [guard(unit) for unit in units]
     cycle = Cycle(
         units,
-        [guard(unit) for unit in units],
+        board_guards,
         machine=machine,
         control=control,
         output=Output(session, events, sinks, utc_ns=utc_ns, listener=listener),
@@ -184,6 +185,8 @@ def make_loop(
         rest_watch.look()
         loads.check()
         currents.check()
+        for each in board_guards:
+            each.check_standing()
         motion.check()
 
     cycle.schedule[Chore.FOLLOWING] = look_at_motion

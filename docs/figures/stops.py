@@ -153,7 +153,7 @@ FREEZES: Final[dict[Freeze, tuple[str, float]]] = {
     "held": ("joint2 holding the arm horizontal, nothing commanded for 5 s", 2.0),
     "jogged": ("joint4 jogged at 0.3 rad/s before homing", 0.8),
     "jogged without links": ("the same, no links in the robot file", 0.8),
-    "homed": ("joint3 being homed", 0.57),
+    "homed": ("joint3 being homed", 2.0),
 }
 """In words, and the speed that the guards aim to keep until the current is zero."""
 

@@ -14,6 +14,7 @@ from daq.recording.states import State
 from daq.stream import messages as m
 
 Doing = Literal["velocity", "play", "at rest", "jog", "homing"]
+SLOW_RAD_S = 0.1
 LATER = 1.15
 """So many times the bars where replies are up to three cycles old, as those of `udriver2` are, or
 where nobody knows what a joint turns."""
@@ -66,7 +67,7 @@ class Fate:
 
     def bar_rad_s(self, case: Dies) -> float:
         """The highest speed that is allowed."""
-        at_rest_rad_s = 2.0 if self.before_rad_s < 0.02 else 0.0
+        at_rest_rad_s = 2.0 if self.before_rad_s < SLOW_RAD_S else 0.0
         moving_rad_s = max(1.5 * self.before_rad_s, self.before_rad_s + 0.5)
         is_later = case.profile == "udriver2" or not case.has_model
         return (LATER if is_later else 1.0) * max(moving_rad_s, at_rest_rad_s)
@@ -114,7 +115,7 @@ def _prepared(case: Dies, seed: int) -> Rig:
         seed=seed,
     ).enable()
     if is_homing or case.doing == "jog":
-        return rig.hold(100)
+        return rig.hold(1000 if is_homing else 100)  # an arm that is not held well swings
     rig.home_by_truth().hold(100)
     if case.posture != "hanging":
         rig.mode("position", *POSTURES[case.posture])

@@ -66,6 +66,10 @@ class AxisGuard:
         """Whether the next reply must be looked at even if it is plain."""
         return bool(self._strikes.counts or self._standstill.is_alert)
 
+    def check_standing(self) -> bool:
+        """Return whether its next reply must be looked at; called 50 times a second."""
+        return self._standstill.check()
+
     def check(self, raws: tuple[int, ...]) -> None:
         """Look at position, speed, current and temperature, at the reference and the counts."""
         axis, safety, limits = self._axis, self._safety, self._axis.joint.limits

@@ -71,6 +71,12 @@ class BoardGuard:
             or any(guard.is_alert for guard in self._axes)
         )
 
+    def check_standing(self) -> None:
+        """Look whether a joint stands that should move; called 50 times a second."""
+        for guard in self._axes:
+            if guard.check_standing():
+                self.is_alert = True
+
     def _check_reply(self, raws: tuple[int, ...]) -> None:
         unit = self._unit
         self._unreadable = 0

@@ -16,12 +16,13 @@ import math
 
 from daq.loop.events import Events
 from daq.loop.io.axis import Axis
+from daq.loop.safety.knock import SLOW_RAD_S, Knock
 from daq.loop.safety.loads import GOING_ON, Load
 from daq.loop.safety.machine import Machine
 from daq.loop.safety.missed_motion import MissedMotion
 from daq.loop.tracks.control import LoopControl
 from daq.loop.tracks.track import CARRIED_RAD_S
-from daq.recording.states import Mode
+from daq.recording.states import Mode, State
 
 ENCODER_FROZEN = "encoder-frozen"
 """The trip's code."""
@@ -43,7 +44,6 @@ _TURNING_ROUND, _TURNING_ROUND_MOST = 2.5, 5.0
 file, and if that says less than there is."""
 _GOING_ON_MOST = 2.5
 """The same of one that goes on, and may be shaken by others; before homing nothing shakes it."""
-_LED_AWAY_RAD_S = 0.08
 _SPARE_A = 0.1
 """Beside it, for noise."""
 
@@ -89,6 +89,8 @@ class StandstillGuard:
         self._still_since_ns = self._pushed_since_ns = self._yielded_ns = 0
         self._yielded_at_rad = 0.0
         self._motion = MissedMotion(axis, load, control)
+        self._knock = Knock(axis, load)
+        self._checked_ns = 0
         self._pushes = [_Push(counts * self._count_rad) for counts in (_PUSHED_COUNTS, _LED_COUNTS)]
 
     def look(self) -> None:
@@ -104,6 +106,16 @@ class StandstillGuard:
         else:
             self._look_at_standing(now_ns)
 
+    def check(self) -> bool:
+        """Return whether it is to be knocked at; called 50 times a second."""
+        now_ns, before_ns = self._events.t_ns, self._checked_ns
+        self._checked_ns = now_ns
+        axis, track = self._axis, self._control.tracks[self._axis.number]
+        if self._machine.state is not State.ACTIVE or axis.joint.is_on_bench:
+            self._knock.is_on = False  # a stop has taken its current away already
+            return False
+        return self._knock.watch(track, 1e-9 * (now_ns - before_ns))
+
     def _look_at_standing(self, now_ns: int) -> None:
         axis = self._axis
         if not self.is_alert:
@@ -118,10 +130,13 @@ class StandstillGuard:
         is_after_pause = now_ns - self._machine.pause_ended_ns < _PAUSE_COUNTS_NS
         if is_after_pause and still_s < _AFTER_PAUSE_S:
             return
+        if self._knock.is_on:
+            track = self._control.tracks[axis.number]
+            self._knock.step(track, self._beyond_nm()[0], 1e-9 * self._events.elapsed_ns)
         if self._motion.is_missed(still_s):
             self._distrust(still_s)
         elif not self._is_pushed_on(now_ns):
-            if not self._pushed_since_ns and still_s > _FORGET_S:
+            if not (self._pushed_since_ns or self._knock.is_on) and still_s > _FORGET_S:
                 self._forget()
         elif self._is_going_on and abs(axis.velocity_moved_rad_s) >= axis.slow_rad_s:
             self._distrust(still_s)
@@ -170,7 +185,7 @@ class StandstillGuard:
         led_rad_s = math.copysign(1.0, push_nm) * self._control.tracks[axis.number].reference[1]
         usual_nm = abs(push_nm) - _TURNING_ROUND * friction_nm
         at_most_nm = _TURNING_ROUND_MOST * friction_nm + _SPARE_A * abs(axis.nm_per_a)
-        return abs(push_nm) - at_most_nm, usual_nm if led_rad_s >= _LED_AWAY_RAD_S else 0.0
+        return abs(push_nm) - at_most_nm, usual_nm if led_rad_s >= SLOW_RAD_S else 0.0
 
     @property
     def _is_going_on(self) -> bool:
@@ -207,6 +222,7 @@ class StandstillGuard:
         name, pushed_a = axis.joint.name, axis.iq_a
         pushed_ms = 1e-6 * (now_ns - self._pushed_since_ns)
         left_a = self._holding_a()
+        self._knock.end(self._control.tracks[axis.number])
         self._control.give_way(axis.number, left_a)
         self._yielded_ns, self._yielded_at_rad = now_ns, axis.position_rad
         text = (
@@ -232,9 +248,8 @@ class StandstillGuard:
         """What its motor bore when its last count came, without what moved it."""
         axis = self._axis
         carried_nm, speed_rad_s = axis.iq_moved_a * axis.nm_per_a, axis.velocity_moved_rad_s
-        if abs(speed_rad_s) < CARRIED_RAD_S:
-            return carried_nm
-        return carried_nm - math.copysign(self._load.friction_nm, speed_rad_s)
+        share = min(1.0, abs(speed_rad_s) / CARRIED_RAD_S)
+        return carried_nm - math.copysign(share * self._load.friction_nm, speed_rad_s)
 
     def _look_at_yielding(self, now_ns: int) -> None:
         axis = self._axis
@@ -255,5 +270,6 @@ class StandstillGuard:
             )
 
     def _forget(self) -> None:
+        self._knock.end(self._control.tracks[self._axis.number])
         self.is_alert = False
         self._yielded_ns = 0

@@ -83,7 +83,7 @@ class Track:
         self._planned = self.reference
         self._catch_up: CatchUp | None = None
         self._lost = 0
-        self._before_a = self._beside_a = 0.0
+        self._before_a = self._beside_a = self._knock_a = 0.0
 
     @property
     def is_busy(self) -> bool:
@@ -208,7 +208,7 @@ class Track:
         """Lead it from where it is, with the current that holds it there."""
         law, axis = self._law, self.axis
         law.iq_ff_a += law.kp_a_per_rad * axis.error_rad
-        axis.feed(law.iq_ff_a + self.reference[2] * axis.amperes_per_nm)
+        self._feed()
         self.lead(axis.position_rad, 0.0, self.reference[2])
 
     @property
@@ -329,11 +329,16 @@ class Track:
         self.axis.refer(self.axis.position_rad, 0.0)
         self.axis.obey(self._law)
 
+    def knock(self, iq_a: float) -> None:
+        """Have so much more current, until told otherwise."""
+        self._knock_a = iq_a
+        self._feed()
+
     def switch_off(self) -> None:
         """Drop every control law at once: the motors have no current any more."""
         self.mode = Mode.OFF
         self._motion = self._catch_up = self._led_from = None
-        self._lost = 0
+        self._lost, self._knock_a = 0, 0.0
         self._law, self._goal = Law(), Law()
         self._blending = 0
         self.reference = self._planned = (0.0, 0.0, 0.0)
@@ -480,9 +485,10 @@ class Track:
                 self._catch_up = None
         axis = self.axis
         axis.refer(position_rad, velocity_rad_s)
-        if torque_nm or self.reference[2]:
-            axis.feed(self._law.iq_ff_a + torque_nm * axis.amperes_per_nm)
+        has_torque = torque_nm or self.reference[2]
         self.reference = position_rad, velocity_rad_s, torque_nm
+        if has_torque:
+            self._feed()
 
     def mind(self, elapsed_s: float) -> bool:
         """Keep up with what its board does by itself; called now and then.
@@ -527,7 +533,7 @@ class Track:
         law.iq_ff_a += law.kp_a_per_rad * axis.error_rad
         self.lead(*reference)
         law.iq_ff_a -= law.kp_a_per_rad * axis.error_rad
-        axis.feed(law.iq_ff_a + self.reference[2] * axis.amperes_per_nm)
+        self._feed()
         self._slew(replace(law, iq_ff_a=iq_ff_a))
 
     def _absorb_torque(self) -> None:
@@ -580,5 +586,9 @@ class Track:
         law.ki_a_per_rad_s = goal.ki_a_per_rad_s - left * change.ki_a_per_rad_s
         law.iq_ff_a = goal.iq_ff_a - left * change.iq_ff_a
         self.axis.obey(law)
-        if self.reference[2]:
-            self.axis.feed(law.iq_ff_a + self.reference[2] * self.axis.amperes_per_nm)
+        if self.reference[2] or self._knock_a:
+            self._feed()
+
+    def _feed(self) -> None:
+        torque_a = self.reference[2] * self.axis.amperes_per_nm
+        self.axis.feed(self._law.iq_ff_a + torque_a + self._knock_a)

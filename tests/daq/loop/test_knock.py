@@ -1,0 +1,114 @@
+"""Joints that stick and are led slowly are knocked at, and nobody feels it."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from acceptance import IS_LONG
+from loop_rig import Rig, with_friction
+from stop_cases import POSTURES
+from true_motion import TrueMotion
+
+from daq.loop.safety.knock import Knock
+from daq.recording.states import State
+from daq.robot import load_robot
+from hw_mocks.mock_robot import MockRobot
+from hw_mocks.plants.effects import PRESETS, Effects
+
+pytestmark = [pytest.mark.chain, pytest.mark.acceptance]
+
+FELT_RAD_S = 0.15
+"""Twice what the fastest of them is led by; sticking alone makes 0.11."""
+RUBS = {
+    "as the file says": (1.0, PRESETS["default"]),
+    "twice as much": (2.0, PRESETS["default"]),
+    "twice to break away": (1.0, replace(PRESETS["default"], stribeck=1.0)),
+    "hardly": (0.4, PRESETS["default"]),
+}
+CASES = list(itertools.product(RUBS, ("arm", "uomodri", "udriver2")))
+
+
+def knocked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The numbers of the joints that are knocked at from now on."""
+    joints: list[int] = []
+    watch = Knock.watch
+
+    def watched(self: Knock, track: object, elapsed_s: float) -> bool:
+        is_knocked = watch(self, track, elapsed_s)  # type: ignore[arg-type]
+        if is_knocked:
+            joints.append(self._axis.number)
+        return is_knocked
+
+    monkeypatch.setattr(Knock, "watch", watched)
+    return joints
+
+
+def bent(profile: str, friction: float, effects: Effects) -> Rig:
+    mock = MockRobot(
+        with_friction(load_robot("laas4"), friction),
+        profile=profile,
+        calibration_s=0.3,
+        posture_rad=POSTURES["hanging"],
+        effects=effects,
+    )
+    rig = Rig("laas4", profile=profile, mock=mock).enable().home_by_truth().hold(100)
+    rig.mode("position", *POSTURES["bent"])
+    rig.until(lambda: rig.cycle.control.is_at_rest)
+    rig.step(1500)
+    return rig
+
+
+@pytest.mark.parametrize(
+    ("rubs", "profile"), CASES if IS_LONG else [("twice to break away", "arm")]
+)
+def test_a_living_joint_is_hardly_moved(
+    rubs: str, profile: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = bent(profile, *RUBS[rubs])
+    joints, motion = knocked(monkeypatch), TrueMotion(rig)
+    for speed in (0.003, 0.01, 0.03, 0.06) if IS_LONG else (0.01, 0.06):
+        for way in (1.0, -1.0, -1.0, 1.0) if IS_LONG else (1.0, -1.0):
+            rig.mode("velocity", *[way * speed] * 4)
+            rig.step(1500)
+    assert rig.state is State.ACTIVE, rig.machine.reason
+    assert len(set(joints)) >= (1 if rubs == "hardly" else 2)  # so that it proves something
+    assert not rig.events_of("stall")
+    assert np.abs(motion.velocity_rad_s()).max() < FELT_RAD_S
+
+
+def test_nothing_is_knocked_at_on_the_bench(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What rubs is what is measured there."""
+    rig = Rig("bench1", effects=replace(PRESETS["default"], stribeck=1.0)).enable().hold(100)
+    joints = knocked(monkeypatch)
+    for speed in (0.01, -0.01, 0.01):
+        rig.mode("velocity", speed)
+        rig.step(1500)
+    assert not joints
+
+
+def test_a_stop_ends_a_knock_with_the_next_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = bent("arm", 1.0, RUBS["twice to break away"][1])
+    joints = knocked(monkeypatch)
+    rig.mode("velocity", 0.01, 0.01, 0.01, 0.01)
+    rig.until(lambda: bool(joints), cycles=4000)
+    rig.step(2)
+    before = rig.wire(joints[0], "iq_ff_a")[-1]
+    rig.machine.stop("by a test")
+    rig.step()
+    assert before
+    assert not rig.wire(joints[0], "iq_ff_a")[-1]
+
+
+def test_whoever_takes_the_joint_over_is_not_knocked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = bent("arm", 1.0, RUBS["twice to break away"][1])
+    joints = knocked(monkeypatch)
+    rig.mode("velocity", 0.01, 0.01, 0.01, 0.01)
+    rig.until(lambda: bool(joints), cycles=4000)
+    rig.step(2)
+    name = rig.robot.joints[joints[0]].name
+    rig.mode("current", 0.05, joints=[name])
+    rig.step(200)
+    assert rig.wire(joints[0], "iq_ff_a")[-1] == pytest.approx(0.05, abs=0.01)
