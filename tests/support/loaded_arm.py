@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 from loop_rig import Rig
-from stop_cases import POSTURES, Physics
+from stop_bars import Physics
+from stop_cases import POSTURES
 from true_motion import TrueMotion
 
 from daq.recording.states import State

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import functools
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -48,6 +50,7 @@ class TappedLink:
     """A link that remembers all frames, and may change what comes back.
 
     The same frame again, as when a board is brought in step, is not remembered: one per cycle.
+    Once it is gone, nothing reaches the board any more.
     """
 
     def __init__(self, inner: MockLink) -> None:
@@ -56,6 +59,7 @@ class TappedLink:
         self.sent: list[bytes] = []
         self.received: list[bytes] = []
         self.tamper: Tamper | None = None
+        self.is_gone = False
 
     @property
     def resynchronised(self) -> int:
@@ -66,6 +70,8 @@ class TappedLink:
             return self._inner.exchange(frame)
         self.sent.append(frame)
         self.received.append(b"")
+        if self.is_gone:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), self.name)
         received = self._inner.exchange(frame)
         if self.tamper is not None:
             received = self.tamper(received)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 from loop_rig import Rig
 
+from daq.loop.setup import PERIOD_NS
 from daq.recording.states import State
 from hw_mocks.mock_robot import STEP_NS
 
 STEP_S = STEP_NS * 1e-9
+STEPS_PER_CYCLE = PERIOD_NS // STEP_NS
 
 
 class TrueMotion:
@@ -46,6 +48,11 @@ class TrueMotion:
         It was decided a cycle earlier, by the reply to the frame before it.
         """
         return self._states.index(State.STOPPING)
+
+    def stop_over(self) -> int:
+        """Number of the step before which the boards were told to switch off, if they were."""
+        left = self._states[::-1].index(State.STOPPING)
+        return len(self._states) - left
 
     def velocity_rad_s(self, first: int = 0, last: int | None = None) -> np.ndarray:
         return np.diff(self.position_rad(first, last), axis=0) / STEP_S

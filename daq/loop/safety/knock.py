@@ -24,7 +24,7 @@ _UNSEEN_RAD_S = 0.2
 """So fast it may have become before it is knocked at."""
 _BEYOND = 2.5
 """A knock is by so many times its friction more than a joint may well bear."""
-_RISE_PER_S = 200.0
+_RISE_PER_S = 130.0
 """A knock rises by so many times that: a joint that is alive feels little of it."""
 _LONGEST_S = 0.04
 """A knock that does not get so far, as the current limit is near, is given up."""

@@ -204,7 +204,12 @@ class LoopControl:
         self._play = None
         self.homing = None
         moving = [n for n, track in enumerate(self.tracks) if track.mode is not Mode.OFF]
+        pushed = [track for track in self.tracks if track.is_pushed]
+        for track in pushed:
+            track.stop_pushing()
         self.set_mode(Mode.HOLD, moving, (), 0.0)
+        for track in pushed:
+            track.take_hold()
 
     def give_way(self, number: int, iq_a: float) -> None:
         """Leave a joint a current and its damping, and bring what moves with it to rest.

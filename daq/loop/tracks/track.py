@@ -302,6 +302,14 @@ class Track:
             "enable it and set its gains before anything else"
         )
 
+    @property
+    def is_pushed(self) -> bool:
+        """Whether its current moves it, and does not only hold it.
+
+        If it faded as gains come, it would push on, to nearly twice the speed.
+        """
+        return self.mode in DRIVEN_MODES and abs(self.axis.velocity_rad_s) >= _STILL_RAD_S
+
     def stop_pushing(self) -> None:
         """Take its current away at once, and what is left of its gains, if it is driven by one."""
         if self.mode in DRIVEN_MODES:

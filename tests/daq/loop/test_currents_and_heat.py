@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
+from commands import armature
 from loop_rig import Rig, refused_for, with_values
 
+from daq.loop.safety.current_limits import DERATING_DEGC
+from daq.recording import open_recording
 from daq.recording.states import State
-from daq.robot import load_robot
+from daq.robot import load_robot, robot_text
 from daq.stream import messages as m
 
 
@@ -32,6 +37,31 @@ def test_a_hot_winding_has_less_current_and_says_so() -> None:
     assert (warning.severity, warning.source) == ("warning", rig.robot.joints[0].name)
     heat(rig, limit_degc - 20.0)
     assert rig.axes[0].isat_a == whole_a
+
+
+@pytest.mark.chain
+def test_what_heat_took_away_is_in_the_recording(tmp_path: Path) -> None:
+    """A robot file whose limit is so low that a motor is too warm soon after it holds its joint."""
+    robot, file = tmp_path / "laas4.toml", tmp_path / "r.h5"
+    limit_degc, table = 32.0, "[joints.limits]\n"
+    limit = f"{table}winding_temperature_max_degc = {limit_degc}\n"
+    robot.write_text(robot_text("laas4").replace(table, limit))
+    words = ("--link", "mock", "--fast", "--enable", "--duration", "6", "--record", file)
+    assert armature("run", "--robot", robot, *words).exit_code == 0
+
+    with open_recording(file) as recording:
+        isat_a, degc = recording["isat_a"][:], recording["winding_temperature_degc"][:]
+        state, events = recording["state"][:], recording.events
+    whole_a = np.array([joint.limits.current_max_a for joint in load_robot("laas4").joints])
+    is_active = state == State.ACTIVE
+    left_a = whole_a * (limit_degc - degc) / DERATING_DEGC
+    # 50 times a second, and in steps of the wire.
+    allowed_a = np.minimum(left_a, whole_a)[is_active][:-40]
+    assert isat_a[is_active][40:] == pytest.approx(allowed_a, abs=0.3)
+    assert (isat_a[is_active][-1] < 0.8 * whole_a).all()
+    assert isat_a[np.flatnonzero(state == State.STOPPING)[-1]] == pytest.approx(whole_a, abs=0.13)
+    told = [(event.severity, event.source) for event in events if event.kind == "heat"]
+    assert sorted(told) == [("warning", f"joint{number}") for number in (1, 2, 3, 4)]
 
 
 def test_a_stop_of_a_hot_motor_has_all_the_current() -> None:
