@@ -149,8 +149,8 @@ def make_loop(
         catch_up_max=max(port.command_timeout_ms for port in robot.boards),
         torques=torques,
     )
-    motion = MotionGuard(control, machine, events, robot.safety)
     loads = Loads(robot, axes, model, torques.gravity_scales if torques else None)
+    motion = MotionGuard(control, loads, machine, events, robot.safety)
 
     def guard(unit: LoopBoard) -> BoardGuard:
         guards = [

@@ -70,6 +70,14 @@ class AxisGuard:
         """Return whether its next reply must be looked at; called 50 times a second."""
         return self._standstill.check()
 
+    def restrain(self) -> None:
+        """Drive the joint on no longer: nobody hears how fast it is."""
+        self._motion.restrain(self._axis)
+
+    def go_on(self) -> None:
+        """Drive it again, if it was restrained."""
+        self._motion.go_on(self._axis)
+
     def check(self, raws: tuple[int, ...]) -> None:
         """Look at position, speed, current and temperature, at the reference and the counts."""
         axis, safety, limits = self._axis, self._safety, self._axis.joint.limits

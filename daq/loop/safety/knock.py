@@ -71,13 +71,13 @@ class Knock:
         if beyond_nm < wanted_nm:
             self._given_nm += _RISE_PER_S * wanted_nm * elapsed_s
         axis = self._axis
-        track.knock(math.copysign(self._given_nm * axis.amperes_per_nm, self._push_a))
+        track.add(math.copysign(self._given_nm * axis.amperes_per_nm, self._push_a))
 
     def end(self, track: Track) -> None:
         """Push no more; it has counted, say."""
         if self.is_on:
             self.is_on = False
-            track.knock(0.0)
+            track.add(0.0)
 
     @property
     def _push_a(self) -> float:

@@ -28,6 +28,8 @@ _LIKELY_CAUSE = {
     Outcome.MISMATCHED: "another protocol version: not the robot file's profile",
 }
 _BATCHES_PER_S = 50
+_UNHEARD_CYCLES = 2
+"""After so many replies that are missing in a row no current drives a joint on."""
 
 
 class BoardGuard:
@@ -55,14 +57,17 @@ class BoardGuard:
         self.is_alert = False
         self._unreadable = 0
         self._stale = 0
+        self._is_restrained = False
 
     def check(self) -> None:
         """Check the last exchange; only needed when it, or the one before, was not plain."""
         unit = self._unit
         raws = None if unit.missed else unit.replies
         if raws is None:
+            self._restrain()
             self._check_missing()
         else:
+            self._go_on()
             self._check_reply(raws)
         self.is_alert = bool(
             self._unreadable
@@ -70,6 +75,19 @@ class BoardGuard:
             or self._strikes.counts
             or any(guard.is_alert for guard in self._axes)
         )
+
+    def _restrain(self) -> None:
+        is_unheard = self._unit.missed >= _UNHEARD_CYCLES
+        if is_unheard and self._machine.state is State.ACTIVE:
+            self._is_restrained = True
+            for guard in self._axes:
+                guard.restrain()
+
+    def _go_on(self) -> None:
+        if self._is_restrained and self._machine.state is State.ACTIVE:
+            for guard in self._axes:
+                guard.go_on()
+        self._is_restrained = False
 
     def check_standing(self) -> None:
         """Look whether a joint stands that should move; called 50 times a second."""

@@ -13,6 +13,7 @@ import math
 from daq.boards.wire_range import BLEND_S, CHECK_S
 from daq.loop.events import Events
 from daq.loop.io.axis import SPEED_AHEAD, Axis
+from daq.loop.safety.loads import Loads
 from daq.loop.safety.machine import Machine
 from daq.loop.tracks.control import LoopControl
 from daq.loop.tracks.planner import JOG_RAD
@@ -49,9 +50,15 @@ class MotionGuard:
     """Watches where the joints go."""
 
     def __init__(
-        self, control: LoopControl, machine: Machine, events: Events, safety: Safety
+        self,
+        control: LoopControl,
+        loads: Loads,
+        machine: Machine,
+        events: Events,
+        safety: Safety,
     ) -> None:
         self._control = control
+        self._loads = loads
         self._machine = machine
         self._events = events
         self._checked_ns = 0
@@ -113,6 +120,17 @@ class MotionGuard:
             self._stop(track.axis.number, track, why, Mode.HOLD)
             if is_driven and track.mode is Mode.HOLD:
                 track.take_hold()
+
+    # --- every cycle in which nothing is heard of a joint ---------------------------------------
+
+    def restrain(self, axis: Axis) -> None:
+        """Let a current do no more than hold a joint: within 20 ms it would be far too fast."""
+        weight_a = self._loads.of[axis.number].gravity_nm * axis.amperes_per_nm
+        self._control.tracks[axis.number].restrain(min(weight_a, 0.0), max(weight_a, 0.0))
+
+    def go_on(self, axis: Axis) -> None:
+        """Let it have its current again."""
+        self._control.tracks[axis.number].add(0.0)
 
     # --- now and then -----------------------------------------------------------------------------
 

@@ -83,7 +83,7 @@ class Track:
         self._planned = self.reference
         self._catch_up: CatchUp | None = None
         self._lost = 0
-        self._before_a = self._beside_a = self._knock_a = 0.0
+        self._before_a = self._beside_a = self._extra_a = 0.0
 
     @property
     def is_busy(self) -> bool:
@@ -337,16 +337,22 @@ class Track:
         self.axis.refer(self.axis.position_rad, 0.0)
         self.axis.obey(self._law)
 
-    def knock(self, iq_a: float) -> None:
+    def add(self, iq_a: float) -> None:
         """Have so much more current, until told otherwise."""
-        self._knock_a = iq_a
+        self._extra_a = iq_a
         self._feed()
+
+    def restrain(self, low_a: float, high_a: float) -> None:
+        """Have no current beyond these, until told otherwise, if it is driven by one."""
+        if self.mode in DRIVEN_MODES:
+            given_a = self._law.iq_ff_a
+            self.add(min(max(given_a, low_a), high_a) - given_a)
 
     def switch_off(self) -> None:
         """Drop every control law at once: the motors have no current any more."""
         self.mode = Mode.OFF
         self._motion = self._catch_up = self._led_from = None
-        self._lost, self._knock_a = 0, 0.0
+        self._lost, self._extra_a = 0, 0.0
         self._law, self._goal = Law(), Law()
         self._blending = 0
         self.reference = self._planned = (0.0, 0.0, 0.0)
@@ -594,9 +600,9 @@ class Track:
         law.ki_a_per_rad_s = goal.ki_a_per_rad_s - left * change.ki_a_per_rad_s
         law.iq_ff_a = goal.iq_ff_a - left * change.iq_ff_a
         self.axis.obey(law)
-        if self.reference[2] or self._knock_a:
+        if self.reference[2] or self._extra_a:
             self._feed()
 
     def _feed(self) -> None:
         torque_a = self.reference[2] * self.axis.amperes_per_nm
-        self.axis.feed(self._law.iq_ff_a + torque_a + self._knock_a)
+        self.axis.feed(self._law.iq_ff_a + torque_a + self._extra_a)

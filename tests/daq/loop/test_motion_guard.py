@@ -7,7 +7,8 @@ import math
 
 import numpy as np
 import pytest
-from loop_rig import Rig, refused_for
+from loop_rig import Rig, for_cycles, refused_for, silent
+from stop_cases import POSTURES, Case, start
 from true_motion import TrueMotion
 
 from daq.loop.io.axis import Axis
@@ -227,3 +228,44 @@ def test_a_joint_without_gains_is_not_held() -> None:
             rig.send(command)
     rig.send(m.SetGains(kp_a_per_rad=(1.0,), kd_a_s_per_rad=(0.02,)))
     rig.mode("hold")
+
+
+@pytest.mark.parametrize("mode", ["current", "torque"])
+def test_nobody_is_driven_on_of_whom_nothing_is_heard(mode: str) -> None:
+    """A bug: in the 20 cycles until the robot stops joint3 went from 2.6 to 7.6 rad/s, limit 5."""
+    rig, motion = start(Case(mode, 2, "hanging", 2.5, "silent", "arm"))
+    before = motion.now - 1
+    rig.links[1].tamper = silent
+    rig.until(lambda: rig.state is not State.ACTIVE, cycles=30)
+    speed_rad_s = np.abs(motion.velocity_rad_s(before)[:, 2])
+
+    assert rig.machine.trip_code == "silent"
+    assert speed_rad_s.max() < speed_rad_s[0] + 0.5
+
+
+def test_what_was_restrained_is_driven_again_when_it_is_heard() -> None:
+    rig, _ = start(Case("current", 0, "hanging", 1.0, "silent", "arm"))
+    given_a = rig.wire(0, "iq_ff_a")[-1]
+    rig.links[0].tamper = for_cycles(4, silent)
+    rig.step(8)
+    iq_ff_a = rig.wire(0, "iq_ff_a")[-8:]
+
+    assert given_a > 5.0
+    assert iq_ff_a.min() < 0.2  # a step of the way to the current that it shall have
+    assert iq_ff_a[-1] >= given_a
+
+
+def test_what_a_current_holds_up_is_held_unheard() -> None:
+    """At most by what the model says that it weighs."""
+    rig = Rig("laas4", posture_rad=POSTURES["hanging"]).enable().home_by_truth().hold(100)
+    rig.mode("position", 0.0, -0.4, 0.0, 0.0)
+    rig.until(lambda: rig.cycle.control.is_at_rest)
+    rig.step(400)
+    motion = TrueMotion(rig)
+    rig.mode("current", rig.axes[1].iq_mean_a, joints=["joint2"])
+    rig.step(200)
+    rig.links[0].tamper = for_cycles(15, silent)
+    rig.step(15)
+
+    assert rig.state is State.ACTIVE
+    assert np.abs(motion.velocity_rad_s()[:, 1]).max() < 0.15
