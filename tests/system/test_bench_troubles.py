@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from acceptance import only
 from bench_command import QUICK, changed_robot, friction
 from commands import armature
 
@@ -54,6 +55,7 @@ def test_a_gear_that_slips(tmp_path: Path) -> None:
     assert any(slips[0]["reason"] in warning for warning in outcome.json["warnings"])
 
 
+@only
 def test_a_gear_that_slips_most_of_the_time(tmp_path: Path) -> None:
     words = ("--speeds", "8", "--repetitions", "1", "--effects", "default,gear_slip=0.3")
     outcome = friction(tmp_path, *words)

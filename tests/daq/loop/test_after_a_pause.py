@@ -60,14 +60,11 @@ def check(case: Paused, acceleration_max_rad_s2: float | None = None) -> None:
 
 
 SHORT = [
-    Paused("arm", 0, "velocity", 1.0, 600, 101),
     Paused("arm", 0, "play", 1.0, 1000, 101),
     Paused("arm", 1, "position", 1.0, 80, 90),
     Paused("arm", 1, "play", 0.5, 600, 9),
     Paused("uomodri", 0, "play", 1.0, 600, 101),
-    Paused("uomodri", 0, "position", 1.0, 250, 30),
     Paused("uomodri", 2, "velocity", 1.0, 600, 5),
-    Paused("udriver2", 2, "play", 1.0, 1000, 60),
     Paused("udriver2", 3, "velocity", 0.5, 250, 101),
     Paused("udriver2", 0, "position", 0.5, 80, 9),
 ]

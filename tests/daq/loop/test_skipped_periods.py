@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from acceptance import examples
+from acceptance import IS_LONG, examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from loop_rig import Rig, changed_joint
@@ -200,6 +200,13 @@ BOARDS: dict[str, dict[str, Any]] = {
 }
 
 
+COMING_BACK = (
+    [0] * 40 + [CATCH_UP_MAX],
+    [5, 0, 0, 12] + [0] * 30 + [15],
+    [0] * 60 + [3],
+)
+
+
 @pytest.mark.parametrize("options", BOARDS.values(), ids=BOARDS)
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=examples(8))
@@ -217,11 +224,10 @@ def test_no_pause_makes_a_reference_step(
         assert (late.k == late.periods).all(), "nothing is delayed"
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize("options", BOARDS.values(), ids=BOARDS)
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    "skipped", [[0] * 40 + [CATCH_UP_MAX], [0] * 60 + [3], [5, 0, 0, 12] + [0] * 30 + [15]]
-)
+@pytest.mark.parametrize("skipped", COMING_BACK if IS_LONG else COMING_BACK[:2])
 def test_references_come_back_to_where_the_clock_says(
     kind: str, options: dict[str, Any], skipped: list[int]
 ) -> None:
