@@ -21,6 +21,8 @@ _ROTOR_ALONE = 1.5
 may swing a little, but not for long (a damping ratio of 0.4)."""
 _UNKNOWN_LINKS = 5.0
 """An arm's links turn about so many times what the rotors do, where nothing is known of them."""
+_LEAST_KG_M2 = 1e-3
+"""At a joint, where the robot file says nothing of its rotor either: 1e-6 behind a gear of 31."""
 _POSTURES = 64
 _SEED_STEP = 0.618
 
@@ -39,7 +41,7 @@ def rotor_damping_nm_s_per_rad(joint: DrivenJoint, *, filter_hz: float) -> float
 
 def least_inertias_kg_m2(robot: DrivenRobot, model: TorqueModel | None) -> list[float]:
     """Return the least that each joint turns in any posture; its rotor where nothing is known."""
-    rotors = [joint.drive.joint_inertia_kg_m2 for joint in robot.joints]
+    rotors = _rotors_kg_m2(robot)
     if model is None:
         return rotors
     least = [math.inf] * len(rotors)
@@ -50,13 +52,17 @@ def least_inertias_kg_m2(robot: DrivenRobot, model: TorqueModel | None) -> list[
 
 def greatest_inertias_kg_m2(robot: DrivenRobot, model: TorqueModel | None) -> list[float]:
     """Return the most that each joint turns in any posture, or a guess from its rotor."""
-    rotors = [joint.drive.joint_inertia_kg_m2 for joint in robot.joints]
+    rotors = _rotors_kg_m2(robot)
     if model is None:
         return [_UNKNOWN_LINKS * rotor for rotor in rotors]
     greatest = rotors
     for q_rad in _postures(robot):
         greatest = list(map(max, greatest, model.inertia_kg_m2(q_rad)))
     return greatest
+
+
+def _rotors_kg_m2(robot: DrivenRobot) -> list[float]:
+    return [joint.drive.joint_inertia_kg_m2 or _LEAST_KG_M2 for joint in robot.joints]
 
 
 def greatest_gravities_nm(robot: DrivenRobot, model: TorqueModel) -> list[float]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from acceptance import IS_LONG
-from loop_rig import Rig, with_friction
+from loop_rig import Rig, changed_joint, with_friction
 from stop_cases import POSTURES
 from true_motion import TrueMotion
 
@@ -110,3 +110,19 @@ def test_whoever_takes_the_joint_over_is_not_knocked_at(monkeypatch: pytest.Monk
     rig.mode("current", 0.05, joints=[name])
     rig.step(200)
     assert rig.wire(joints[0], "iq_ff_a")[-1] == pytest.approx(0.05, abs=0.01)
+
+
+def test_inertias_that_nobody_knows_break_nothing() -> None:
+    """A robot file may say 0 of a rotor, and nothing of links."""
+    robot = load_robot("laas4")
+    for number in range(4):
+        robot = changed_joint(robot, number, drive={"rotor_inertia_kg_m2": 0.0})
+    mock = MockRobot(load_robot("laas4"), calibration_s=0.3, posture_rad=POSTURES["hanging"])
+    rig = Rig(robot, has_model=False, mock=mock).enable().home_by_truth().hold(100)
+    motion = TrueMotion(rig)
+    rig.mode("velocity", 0.02, 0.02, 0.02, 0.02)
+    rig.step(1500)
+
+    assert rig.state is State.ACTIVE, rig.machine.reason
+    assert np.abs(motion.position_rad()[-1] - motion.position_rad()[0]).min() > 0.01
+    assert np.abs(motion.velocity_rad_s()).max() < 0.3
