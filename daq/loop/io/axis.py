@@ -300,8 +300,15 @@ class Axis:
         surprise_raw = raws[self._position_at] - self._last_raw - travelled_raw
         if abs(surprise_raw) >= self._half_raw:
             self._unwrap(surprise_raw)
+        moved_raw = raws[self._position_at] - self._last_raw
+        moved_raw -= round(surprise_raw / self._span_raw) * self._span_raw
+        before_rad_s = self.velocity_rad_s
         self._last_raw = raws[self._position_at]
         self.read(raws)
+        if abs(moved_raw) > abs(before_rad_s * self._half_way_raw):
+            # As many counts as in one cycle at least: more may be asked of it when it is heard.
+            self.has_moved, self.iq_moved_a = True, self.iq_mean_a
+            self.velocity_moved_rad_s = self.velocity_earlier_rad_s = self.velocity_rad_s
 
     def expect_sensor(self, raws: tuple[int, ...]) -> None:
         """Note whether a reply has a temperature: from then on its absence is noticed."""

@@ -27,7 +27,9 @@ _BEYOND = 2.5
 _RISE_PER_S = 130.0
 """A knock rises by so many times that: a joint that is alive feels little of it."""
 _LONGEST_S = 0.04
-"""A knock that does not get so far, as the current limit is near, is given up."""
+"""A knock that does not get so far, as the current limit is near, is unanswered then."""
+_FASTEST_RAD_S = 0.15
+"""Nobody is knocked at who is led faster by now: it turns round, and shows soon what it is."""
 
 
 class Knock:
@@ -37,47 +39,73 @@ class Knock:
         is_on: Whether it is being knocked at.
     """
 
-    __slots__ = ("_axis", "_given_nm", "_knocked_s", "_load", "_position_rad", "_unseen_rad_s",
-                 "is_on")  # fmt: skip
+    __slots__ = (
+        "_axis",
+        "_began_ns",
+        "_given_nm",
+        "_is_over",
+        "_is_slow",
+        "_load",
+        "_position_rad",
+        "_stepped_ns",
+        "_unseen_rad_s",
+        "is_on",
+    )  
 
     def __init__(self, axis: Axis, load: Load) -> None:
         self._axis = axis
         self._load = load
-        self.is_on = False
-        self._position_rad = self._unseen_rad_s = self._given_nm = self._knocked_s = 0.0
+        self.is_on = self._is_slow = self._is_over = False
+        self._position_rad = self._unseen_rad_s = self._given_nm = 0.0
+        self._began_ns = self._stepped_ns = 0
 
-    def watch(self, track: Track, elapsed_s: float) -> bool:
+    def watch(self, track: Track, now_ns: int, elapsed_s: float) -> bool:
         """Return whether it is time to knock: unseen, it might be fast by now."""
         has_counted = self._axis.position_rad != self._position_rad
         self._position_rad = self._axis.position_rad
-        is_led = _is_slowly_led(track) and (track.reference[1] or self._unseen_rad_s)
-        if has_counted or not is_led:
-            self._unseen_rad_s = self._knocked_s = 0.0
+        led_rad_s = abs(track.reference[1])
+        if has_counted or not _is_led(track):
+            self._is_slow = self._is_over = False
+        elif 0.0 < led_rad_s < SLOW_RAD_S:
+            self._is_slow = True  # until it counts, however it is led meanwhile
+        if not self._is_slow:
+            self._unseen_rad_s = 0.0
             return False
         self._unseen_rad_s += self._moving_nm / self._load.inertia_kg_m2 * elapsed_s
         self._unseen_rad_s = max(0.0, self._unseen_rad_s)
-        if self.is_on or self._knocked_s or self._unseen_rad_s < _UNSEEN_RAD_S:
+        if self.is_on or self._is_over or led_rad_s > _FASTEST_RAD_S:
             return False
-        self.is_on, self._given_nm = True, 0.0
-        return True
+        if self._unseen_rad_s >= _UNSEEN_RAD_S:
+            self.is_on, self._given_nm = True, 0.0
+            self._began_ns = self._stepped_ns = now_ns
+        return self.is_on
 
-    def step(self, track: Track, beyond_nm: float, elapsed_s: float) -> None:
-        """Push harder, until it is pushed by enough beyond what it may well bear."""
-        self._knocked_s += elapsed_s
-        if self._knocked_s > _LONGEST_S or not _is_slowly_led(track):
+    def step(self, track: Track, beyond_nm: float, now_ns: int) -> bool:
+        """Push harder, until it is pushed by enough beyond what it may well bear.
+
+        Returns:
+            Whether it has been pushed for so long that it must have counted.
+        """
+        if not _is_led(track) or abs(track.reference[1]) > _FASTEST_RAD_S:
             self.end(track)
-            return
+            return False
         wanted_nm = _BEYOND * self._load.friction_nm
         if beyond_nm < wanted_nm:
-            self._given_nm += _RISE_PER_S * wanted_nm * elapsed_s
+            self._given_nm += _RISE_PER_S * wanted_nm * 1e-9 * (now_ns - self._stepped_ns)
+        self._stepped_ns = now_ns
         axis = self._axis
         track.add(math.copysign(self._given_nm * axis.amperes_per_nm, self._push_a))
+        return now_ns - self._began_ns > _LONGEST_S * 1e9
 
     def end(self, track: Track) -> None:
         """Push no more; it has counted, say."""
         if self.is_on:
-            self.is_on = False
+            self.is_on, self._is_over = False, True
             track.add(0.0)
+
+    def forget(self) -> None:
+        """Note that somebody else has taken its current away."""
+        self.is_on = self._is_slow = self._is_over = False
 
     @property
     def _push_a(self) -> float:
@@ -96,5 +124,5 @@ class Knock:
         return abs(push_nm) - (0.0 if goes_on else sticks_nm)
 
 
-def _is_slowly_led(track: Track) -> bool:
-    return track.follows and track.is_led and abs(track.reference[1]) < SLOW_RAD_S
+def _is_led(track: Track) -> bool:
+    return track.follows and track.is_led

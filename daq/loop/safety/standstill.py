@@ -87,7 +87,7 @@ class StandstillGuard:
         self._count_rad /= abs(axis.motor_per_joint)
         self.is_alert = False
         self._still_since_ns = self._pushed_since_ns = self._yielded_ns = 0
-        self._yielded_at_rad = 0.0
+        self._yielded_at_rad = math.nan
         self._motion = MissedMotion(axis, load, control)
         self._knock = Knock(axis, load)
         self._checked_ns = 0
@@ -111,10 +111,12 @@ class StandstillGuard:
         now_ns, before_ns = self._events.t_ns, self._checked_ns
         self._checked_ns = now_ns
         axis, track = self._axis, self._control.tracks[self._axis.number]
+        if axis.position_rad != self._yielded_at_rad:
+            self._yielded_at_rad = math.nan  # it has counted
         if self._machine.state is not State.ACTIVE or axis.joint.is_on_bench:
-            self._knock.is_on = False  # a stop has taken its current away already
+            self._knock.forget()
             return False
-        return self._knock.watch(track, 1e-9 * (now_ns - before_ns))
+        return self._knock.watch(track, now_ns, 1e-9 * (now_ns - before_ns))
 
     def _look_at_standing(self, now_ns: int) -> None:
         axis = self._axis
@@ -130,11 +132,14 @@ class StandstillGuard:
         is_after_pause = now_ns - self._machine.pause_ended_ns < _PAUSE_COUNTS_NS
         if is_after_pause and still_s < _AFTER_PAUSE_S:
             return
+        is_unanswered = False
         if self._knock.is_on:
             track = self._control.tracks[axis.number]
-            self._knock.step(track, self._beyond_nm()[0], 1e-9 * self._events.elapsed_ns)
+            is_unanswered = self._knock.step(track, self._beyond_nm()[0], now_ns)
         if self._motion.is_missed(still_s):
             self._distrust(still_s)
+        elif is_unanswered:
+            self._give_way(now_ns)
         elif not self._is_pushed_on(now_ns):
             if not (self._pushed_since_ns or self._knock.is_on) and still_s > _FORGET_S:
                 self._forget()
@@ -220,10 +225,13 @@ class StandstillGuard:
     def _give_way(self, now_ns: int) -> None:
         axis = self._axis
         name, pushed_a = axis.joint.name, axis.iq_a
-        pushed_ms = 1e-6 * (now_ns - self._pushed_since_ns)
+        pushed_ms = 1e-6 * (now_ns - (self._pushed_since_ns or self._still_since_ns))
         left_a = self._holding_a()
-        self._knock.end(self._control.tracks[axis.number])
         self._control.give_way(axis.number, left_a)
+        self._knock.forget()
+        if self._yielded_at_rad == axis.position_rad:
+            self._trip_stalled("though it was pushed again")  # somebody has led it on meanwhile
+            return
         self._yielded_ns, self._yielded_at_rad = now_ns, axis.position_rad
         text = (
             f"joint {name}: pushed with {pushed_a:.3g} A for {pushed_ms:.0f} ms without one "
@@ -261,13 +269,17 @@ class StandstillGuard:
             self._control.set_mode(Mode.HOLD, [axis.number], (), 0.0)
             self._events.add("stall", f"joint {name}: moves again, and is held", source=name)
         elif now_ns - self._yielded_ns >= STALL_STOP_S * 1e9:
-            self._forget()
-            self._machine.trip(
-                f"joint {name}: no count of its encoder for {STALL_STOP_S:g} s since it was pushed "
-                "against something; free the joint, or check the encoder and its cable",
-                code="stall",
-                source=name,
-            )
+            self._trip_stalled(f"for {STALL_STOP_S:g} s since it was pushed against something")
+
+    def _trip_stalled(self, what: str) -> None:
+        name = self._axis.joint.name
+        self._forget()
+        self._machine.trip(
+            f"joint {name}: no count of its encoder {what}; free the joint, or check the encoder "
+            "and its cable",
+            code="stall",
+            source=name,
+        )
 
     def _forget(self) -> None:
         self._knock.end(self._control.tracks[self._axis.number])

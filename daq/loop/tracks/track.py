@@ -161,6 +161,7 @@ class Track:
 
     def enter(self, mode: Mode, motion: Motion | None) -> None:
         """Follow a reference; `motion` begins with the next cycle."""
+        self._settle_extra()
         if motion is not None or mode is not Mode.HOLD:
             self._catch_up = None  # a new motion begins where the reference is
             self._lost = 0
@@ -181,6 +182,7 @@ class Track:
 
     def drive(self, mode: Mode, iq_ff_a: float) -> None:
         """Follow no reference any more, but have a current; in mode off, none."""
+        self._settle_extra()
         self._catch_up = self._led_from = None
         self.mode, self._motion = mode, None
         self.axis.is_carried = False  # somebody else may lay it down somewhere
@@ -308,12 +310,15 @@ class Track:
 
         If it faded as gains come, it would push on, to nearly twice the speed.
         """
-        return self.mode in DRIVEN_MODES and abs(self.axis.velocity_rad_s) >= _STILL_RAD_S
+        axis, iq_ff_a = self.axis, self._law.iq_ff_a
+        is_moving = abs(axis.velocity_rad_s) >= _STILL_RAD_S
+        is_driving = iq_ff_a * axis.nm_per_a * axis.velocity_rad_s > 0.0
+        return self.mode in DRIVEN_MODES and is_moving and is_driving
 
     def stop_pushing(self) -> None:
         """Take its current away at once, and what is left of its gains, if it is driven by one."""
         if self.mode in DRIVEN_MODES:
-            self._law, self._blending = Law(), 0
+            self._law, self._blending, self._extra_a = Law(), 0, 0.0
             self.axis.obey(self._law)
 
     def take_hold(self) -> None:
@@ -331,6 +336,7 @@ class Track:
         kd = self._gains[Mode.VELOCITY].kd_a_s_per_rad
         self.mode, self._motion, self._blending = Mode.CURRENT, None, 0
         self._catch_up = self._led_from = None
+        self._extra_a = 0.0
         self.axis.is_carried = False
         self._law, self._goal = Law(0.0, kd, 0.0, iq_ff_a), Law(0.0, kd, 0.0, iq_ff_a)
         self.reference = self.axis.position_rad, 0.0, 0.0
@@ -341,6 +347,12 @@ class Track:
         """Have so much more current, until told otherwise."""
         self._extra_a = iq_a
         self._feed()
+
+    def _settle_extra(self) -> None:
+        """Go on from the current that it has, if it was restrained; a knock is over."""
+        if self.mode in DRIVEN_MODES:
+            self._law.iq_ff_a += self._extra_a
+        self._extra_a = 0.0
 
     def restrain(self, low_a: float, high_a: float) -> None:
         """Have no current beyond these, until told otherwise, if it is driven by one."""

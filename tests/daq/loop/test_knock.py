@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,8 +37,8 @@ def knocked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     joints: list[int] = []
     watch = Knock.watch
 
-    def watched(self: Knock, track: object, elapsed_s: float) -> bool:
-        is_knocked = watch(self, track, elapsed_s)  # type: ignore[arg-type]
+    def watched(self: Knock, *what: Any) -> bool:
+        is_knocked = watch(self, *what)
         if is_knocked:
             joints.append(self._axis.number)
         return is_knocked
@@ -126,3 +127,50 @@ def test_inertias_that_nobody_knows_break_nothing() -> None:
     assert rig.state is State.ACTIVE, rig.machine.reason
     assert np.abs(motion.position_rad()[-1] - motion.position_rad()[0]).min() > 0.01
     assert np.abs(motion.velocity_rad_s()).max() < 0.3
+
+
+def test_nothing_is_left_of_a_knock_when_its_joint_is_switched_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A bug: the knock went on, and a joint with a dead encoder became 27 rad/s fast."""
+    rig = bent("arm", 1.0, RUBS["twice to break away"][1])
+    joints = knocked(monkeypatch)
+    rig.mode("velocity", 0.01, 0.01, 0.01, 0.01)
+    rig.until(lambda: bool(joints), cycles=4000)
+    rig.until(lambda: rig.wire(joints[0], "iq_ff_a")[-1] != 0.0, cycles=10)
+    rig.mode("off")
+    rig.step(200)
+    assert rig.state is State.READY
+    assert not rig.wire(joints[0], "iq_ff_a")[-1]
+    rig.hold(200)
+    assert not rig.wire(joints[0], "iq_ff_a")[-1]
+
+
+@pytest.mark.parametrize(("speeds", "every"), [((0.01, 0.01), 20), ((0.01, 0.09), 60)])
+def test_whoever_says_it_again_does_not_push_a_dead_encoder_on(
+    speeds: tuple[float, float], every: int
+) -> None:
+    """A bug: each time it was led anew, and joint1 became 14 rad/s fast."""
+    rig = bent("arm", 1.0, PRESETS["default"])
+    motion = TrueMotion(rig)
+    rig.outputs[3].encoder.is_frozen = True
+    for k in range(2500 // every):
+        if rig.state is not State.ACTIVE:
+            break
+        rig.mode("velocity", speeds[k % 2], joints=["joint4"])
+        rig.step(every)
+    rig.step(3)
+    assert rig.machine.trip_code == "stall"
+    assert np.abs(motion.velocity_rad_s()[:, 3]).max() < 2.5
+
+
+def test_a_motor_that_is_too_weak_for_a_knock_is_not_pushed_for_ever() -> None:
+    """A bug: the knock was given up, nothing followed, and joint4 became 35 rad/s fast."""
+    robot = changed_joint(load_robot("laas4"), 3, limits={"current_max_a": 1.0})
+    rig = Rig(robot, posture_rad=POSTURES["hanging"]).enable().home_by_truth().hold(300)
+    motion = TrueMotion(rig)
+    rig.outputs[3].encoder.is_frozen = True
+    rig.mode("velocity", 0.01, joints=["joint4"])
+    rig.until(lambda: rig.state is not State.ACTIVE, cycles=4000)
+    assert rig.machine.trip_code == "stall"
+    assert np.abs(motion.velocity_rad_s()[:, 3]).max() < 2.0

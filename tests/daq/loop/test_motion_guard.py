@@ -127,7 +127,7 @@ def test_a_joint_that_is_driven_is_not_thrown_back_by_its_last_reference(
 
     assert rig.state is State.ACTIVE, rig.machine.reason
     assert left_rad > 0.03
-    assert motion.velocity_rad_s()[:, 0].min() > -1.0
+    assert motion.velocity_rad_s()[:, 0].min() > -1.5  # by the gains that fade
     assert motion.position_rad()[-1, 0] > left_rad - 0.01
 
 
@@ -269,3 +269,43 @@ def test_what_a_current_holds_up_is_held_unheard() -> None:
 
     assert rig.state is State.ACTIVE
     assert np.abs(motion.velocity_rad_s()[:, 1]).max() < 0.15
+
+
+@pytest.mark.parametrize("mode", ["off", "hold"])
+def test_nothing_is_left_of_a_restraint_in_another_mode(mode: str) -> None:
+    """A bug: what had been taken away drove joint1 backwards, to 6 rad/s."""
+    rig, motion = start(Case("current", 0, "hanging", 2.0, "silent", "arm"))
+    rig.links[0].tamper = for_cycles(6, silent)
+    rig.step(4)
+    rig.mode(mode)
+    first = rig.now
+    rig.step(600)
+
+    assert rig.wire(0, "iq_ff_a", first).min() > -0.1
+    assert motion.velocity_rad_s()[:, 0].min() > -1.5  # by the gains that fade
+    assert not rig.machine.trip_code
+
+
+@pytest.mark.parametrize("lost", [3, 7, 10, 15])
+def test_a_burst_of_lost_replies_is_no_dead_encoder(lost: int) -> None:
+    """A bug: the first reply after it had no count, whatever the joint had turned meanwhile."""
+    rig, _ = start(Case("current", 3, "hanging", 2.5, "silent", "arm"))
+    rig.links[1].tamper = for_cycles(lost, silent)
+    rig.step(lost + 20)
+
+    assert rig.machine.trip_code == ""
+
+
+def test_disable_leaves_a_sinking_joint_what_holds_it() -> None:
+    """A bug: its current was taken away, and it fell at 0.8 rad/s."""
+    rig = Rig("laas4", posture_rad=POSTURES["hanging"]).enable().home_by_truth().hold(100)
+    rig.mode("position", 0.0, 0.0, 0.0, 0.0)
+    rig.until(lambda: rig.cycle.control.is_at_rest)
+    rig.step(400)
+    motion, axis = TrueMotion(rig), rig.axes[1]
+    rig.mode("current", 0.85 * axis.iq_mean_a, joints=["joint2"])
+    rig.until(lambda: axis.velocity_rad_s < -0.1, cycles=1000)
+    rig.send(m.Disable())
+    rig.until(lambda: rig.state is State.STOPPING, cycles=1000)
+
+    assert np.abs(motion.velocity_rad_s()[:, 1]).max() < 0.3
