@@ -50,7 +50,7 @@ class Knock:
         "_stepped_ns",
         "_unseen_rad_s",
         "is_on",
-    )  
+    )
 
     def __init__(self, axis: Axis, load: Load) -> None:
         self._axis = axis
