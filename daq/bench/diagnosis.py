@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from daq.bench.settling import Diagnosis, Look
 
 _STUCK, _STUCK_S, _LOOKS_MIN = 0.1, 0.09, 3
+_LED = 0.5
+"""Of the speed that is wanted: a reference that is slower is only just setting off."""
 _REPLY_AGE_S = 0.004
 
 
@@ -34,7 +36,10 @@ def find_obstacle(
     elapsed_s = latest[-1].t_s - latest[0].t_s
     speed_rad_s = (latest[-1].angle_rad - latest[0].angle_rad) / elapsed_s
     current_a = abs(sum(look.iq_a for look in latest)) / len(latest)
-    if abs(speed_rad_s) > _STUCK * abs(target_rad_s):
+    led_rad = [look.angle_rad + look.lag_rad for look in (latest[0], latest[-1])]
+    led_rad_s = abs(led_rad[1] - led_rad[0]) / elapsed_s
+    # One that gravity pulls may be behind before it is led anywhere.
+    if led_rad_s < _LED * abs(target_rad_s) or abs(speed_rad_s) > _STUCK * abs(target_rad_s):
         return None
     if current_a < min(2.0 * friction_a, 0.9 * limit_a):
         return None

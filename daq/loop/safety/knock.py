@@ -28,9 +28,8 @@ _RISE_PER_S = 130.0
 """A knock rises by so many times that: a joint that is alive feels little of it."""
 _LONGEST_S = 0.04
 """A knock that does not get so far, as the current limit is near, is unanswered then."""
-_FASTEST_RAD_S, _SLOW_S = 0.15, 0.05
-"""Nobody is knocked at who is led faster by now, or was led slowly for less than this: a joint that
-turns round shows soon what it is."""
+_FASTEST_RAD_S = 0.15
+"""Nobody is knocked at who is led faster by now: it turns round, and shows soon what it is."""
 
 
 class Knock:
@@ -45,9 +44,9 @@ class Knock:
         "_began_ns",
         "_given_nm",
         "_is_over",
+        "_is_slow",
         "_load",
         "_position_rad",
-        "_slow_s",
         "_stepped_ns",
         "_unseen_rad_s",
         "is_on",
@@ -56,8 +55,8 @@ class Knock:
     def __init__(self, axis: Axis, load: Load) -> None:
         self._axis = axis
         self._load = load
-        self.is_on = self._is_over = False
-        self._position_rad = self._unseen_rad_s = self._given_nm = self._slow_s = 0.0
+        self.is_on = self._is_slow = self._is_over = False
+        self._position_rad = self._unseen_rad_s = self._given_nm = 0.0
         self._began_ns = self._stepped_ns = 0
 
     def watch(self, track: Track, now_ns: int, elapsed_s: float) -> bool:
@@ -66,15 +65,15 @@ class Knock:
         self._position_rad = self._axis.position_rad
         led_rad_s = abs(track.reference[1])
         if has_counted or not _is_led(track):
-            self._slow_s, self._is_over = 0.0, False
-        elif led_rad_s < SLOW_RAD_S and (led_rad_s or self._slow_s):
-            self._slow_s += elapsed_s  # until it counts, however it is led meanwhile
-        if not self._slow_s:
+            self._is_slow = self._is_over = False
+        elif 0.0 < led_rad_s < SLOW_RAD_S:
+            self._is_slow = True  # until it counts, however it is led meanwhile
+        if not self._is_slow:
             self._unseen_rad_s = 0.0
             return False
         self._unseen_rad_s += self._moving_nm / self._load.inertia_kg_m2 * elapsed_s
         self._unseen_rad_s = max(0.0, self._unseen_rad_s)
-        if self.is_on or self._is_over or led_rad_s > _FASTEST_RAD_S or self._slow_s < _SLOW_S:
+        if self.is_on or self._is_over or led_rad_s > _FASTEST_RAD_S:
             return False
         if self._unseen_rad_s >= _UNSEEN_RAD_S:
             self.is_on, self._given_nm = True, 0.0
@@ -106,8 +105,7 @@ class Knock:
 
     def forget(self) -> None:
         """Note that somebody else has taken its current away."""
-        self.is_on = self._is_over = False
-        self._slow_s = 0.0
+        self.is_on = self._is_slow = self._is_over = False
 
     @property
     def _push_a(self) -> float:
