@@ -94,14 +94,14 @@ class Knock:
             self._given_nm += _RISE_PER_S * wanted_nm * 1e-9 * (now_ns - self._stepped_ns)
         self._stepped_ns = now_ns
         axis = self._axis
-        track.add(math.copysign(self._given_nm * axis.amperes_per_nm, self._push_a))
+        track.add_current(math.copysign(self._given_nm * axis.amperes_per_nm, self._push_a))
         return now_ns - self._began_ns > _LONGEST_S * 1e9
 
     def end(self, track: Track) -> None:
         """Push no more; it has counted, say."""
         if self.is_on:
             self.is_on, self._is_over = False, True
-            track.add(0.0)
+            track.add_current(0.0)
 
     def forget(self) -> None:
         """Note that somebody else has taken its current away."""

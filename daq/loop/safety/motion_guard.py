@@ -130,7 +130,7 @@ class MotionGuard:
 
     def go_on(self, axis: Axis) -> None:
         """Let it have its current again."""
-        self._control.tracks[axis.number].add(0.0)
+        self._control.tracks[axis.number].add_current(0.0)
 
     # --- now and then -----------------------------------------------------------------------------
 

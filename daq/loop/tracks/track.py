@@ -343,7 +343,7 @@ class Track:
         self.axis.refer(self.axis.position_rad, 0.0)
         self.axis.obey(self._law)
 
-    def add(self, iq_a: float) -> None:
+    def add_current(self, iq_a: float) -> None:
         """Have so much more current, until told otherwise."""
         self._extra_a = iq_a
         self._feed()
@@ -358,7 +358,7 @@ class Track:
         """Have no current beyond these, until told otherwise, if it is driven by one."""
         if self.mode in DRIVEN_MODES:
             given_a = self._law.iq_ff_a
-            self.add(min(max(given_a, low_a), high_a) - given_a)
+            self.add_current(min(max(given_a, low_a), high_a) - given_a)
 
     def switch_off(self) -> None:
         """Drop every control law at once: the motors have no current any more."""

@@ -62,6 +62,16 @@ def bent(profile: str, friction: float, effects: Effects) -> Rig:
     return rig
 
 
+def in_a_knock(monkeypatch: pytest.MonkeyPatch) -> tuple[Rig, int]:
+    """A bent arm, and the joint that is being knocked at."""
+    rig = bent("arm", 1.0, RUBS["twice to break away"][1])
+    joints = knocked(monkeypatch)
+    rig.mode("velocity", 0.01, 0.01, 0.01, 0.01)
+    rig.until(lambda: bool(joints), cycles=4000)
+    rig.until(lambda: rig.wire(joints[0], "iq_ff_a")[-1] != 0.0, cycles=10)
+    return rig, joints[0]
+
+
 @pytest.mark.parametrize(
     ("rubs", "profile"), CASES if IS_LONG else [("twice to break away", "arm")]
 )
@@ -91,26 +101,18 @@ def test_nothing_is_knocked_at_on_the_bench(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_stop_ends_a_knock_with_the_next_frame(monkeypatch: pytest.MonkeyPatch) -> None:
-    rig = bent("arm", 1.0, RUBS["twice to break away"][1])
-    joints = knocked(monkeypatch)
-    rig.mode("velocity", 0.01, 0.01, 0.01, 0.01)
-    rig.until(lambda: bool(joints), cycles=4000)
-    rig.until(lambda: rig.wire(joints[0], "iq_ff_a")[-1] != 0.0, cycles=10)
+    rig, joint = in_a_knock(monkeypatch)
     rig.machine.stop("by a test")
     rig.step()
-    assert not rig.wire(joints[0], "iq_ff_a")[-1]
+    assert not rig.wire(joint, "iq_ff_a")[-1]
 
 
 def test_whoever_takes_the_joint_over_is_not_knocked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    rig = bent("arm", 1.0, RUBS["twice to break away"][1])
-    joints = knocked(monkeypatch)
-    rig.mode("velocity", 0.01, 0.01, 0.01, 0.01)
-    rig.until(lambda: bool(joints), cycles=4000)
-    rig.until(lambda: rig.wire(joints[0], "iq_ff_a")[-1] != 0.0, cycles=10)
-    name = rig.robot.joints[joints[0]].name
+    rig, joint = in_a_knock(monkeypatch)
+    name = rig.robot.joints[joint].name
     rig.mode("current", 0.05, joints=[name])
     rig.step(200)
-    assert rig.wire(joints[0], "iq_ff_a")[-1] == pytest.approx(0.05, abs=0.01)
+    assert rig.wire(joint, "iq_ff_a")[-1] == pytest.approx(0.05, abs=0.01)
 
 
 def test_inertias_that_nobody_knows_break_nothing() -> None:
@@ -133,17 +135,13 @@ def test_nothing_is_left_of_a_knock_when_its_joint_is_switched_off(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A bug: the knock went on, and a joint with a dead encoder became 27 rad/s fast."""
-    rig = bent("arm", 1.0, RUBS["twice to break away"][1])
-    joints = knocked(monkeypatch)
-    rig.mode("velocity", 0.01, 0.01, 0.01, 0.01)
-    rig.until(lambda: bool(joints), cycles=4000)
-    rig.until(lambda: rig.wire(joints[0], "iq_ff_a")[-1] != 0.0, cycles=10)
+    rig, joint = in_a_knock(monkeypatch)
     rig.mode("off")
     rig.step(200)
     assert rig.state is State.READY
-    assert not rig.wire(joints[0], "iq_ff_a")[-1]
+    assert not rig.wire(joint, "iq_ff_a")[-1]
     rig.hold(200)
-    assert not rig.wire(joints[0], "iq_ff_a")[-1]
+    assert not rig.wire(joint, "iq_ff_a")[-1]
 
 
 @pytest.mark.parametrize(("speeds", "every"), [((0.01, 0.01), 20), ((0.01, 0.09), 60)])
